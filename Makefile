@@ -1,5 +1,5 @@
 # make demo      create .venv, install, and judge two examples: one identical, one not
-# make test      ruff, mypy and all tests (what CI runs)
+# make test      ruff, mypy, the site of the documentation and all tests (what CI runs)
 # make test-slow  the tests that take minutes: real libraries, spread, doctor, cost, fix, the planted corpus, resuming
 # make lint      ruff and mypy only
 # make test-portable  every op of portable mode beside plain torch, layers at random sizes, the headers as CUDA C++; golden digests under every instruction set, 1 and 2 threads, other pins
@@ -42,7 +42,7 @@ demo: $(VENV)/.installed
 		echo "demo: the second example should be different (status 1), but the status was $$status" >&2; exit 1; \
 	fi
 
-test: lint
+test: lint docs
 	$(PYTEST) $(SLOW:%=--ignore=%) $(PORTABLE:%=--ignore=%)
 
 test-slow: $(VENV)/.dev

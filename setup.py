@@ -35,7 +35,7 @@ class BuildPlainLibrary(build_ext):
         return list(ext.export_symbols)
 
 
-# A compiler must not fuse, reorder or drop an operation: each has its place in docs/portable-numerics.md.
+# No operation may be fused, reordered or dropped: docs/reference/portable-numerics.md gives each its place.
 EXACT = ("-g0", "-ffp-contract=off", "-fno-fast-math", "-fno-math-errno", "-fno-trapping-math")
 
 
@@ -68,7 +68,9 @@ class CarryMessages(build_py):
         """Copy it; in an editable install it is read where it is written."""
         super().run()
         if not self.editable_mode:
-            self.copy_file("docs/messages.md", os.path.join(self.build_lib, "samebits", "messages.md"))
+            self.copy_file(
+                "docs/reference/messages.md", os.path.join(self.build_lib, "samebits", "messages.md")
+            )
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildPlainLibrary, "build_py": CarryMessages})

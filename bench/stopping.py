@@ -5,7 +5,8 @@
 
 Each row starts a command afresh on a script whose training ignores SIGTERM and has a child of its own, sends
 one signal after some seconds, and takes the time until the command has ended. The allowance is two seconds
-(docs/cli.md). The last column counts processes of the script that are still there: there should be none.
+(docs/reference/cli.md). The last column counts processes of the script that are still there;
+there should be none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-/* The digest of tensors in CPU memory. Plain C ABI, called through ctypes; docs/digest.md is the definition.
+/* The digest of tensors in CPU memory. Plain C ABI, called through ctypes; docs/reference/digest.md is the definition.
  *
  * A descriptor is a run of 64-bit words: address, header, sizes, and, if SB_STRIDED, strides in elements.
  * Descriptors follow each other without gaps. Little-endian machines only.

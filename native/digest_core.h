@@ -1,6 +1,6 @@
 /* The arithmetic of the digest, free of any platform: the C build and a CUDA build both include it.
  *
- * docs/digest.md is the definition; the names here are the names there. SB_FN is what precedes a function
+ * docs/reference/digest.md is the definition; the names here are the names there. SB_FN is what precedes a function
  * (`static inline` in C, `__host__ __device__ static inline` in CUDA).
  */
 #ifndef SAMEBITS_DIGEST_CORE_H

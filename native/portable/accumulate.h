@@ -1,4 +1,4 @@
-/* Ordered accumulation. See "Accumulation" in docs/portable-numerics.md. */
+/* Ordered accumulation. See "Accumulation" in docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_ACCUMULATE_H
 #define SAMEBITS_PORTABLE_ACCUMULATE_H
 

@@ -1,4 +1,4 @@
-/* Activations, elementwise losses and scaled arithmetic. See "Activations" in docs/portable-numerics.md. */
+/* Activations, elementwise losses and scaled arithmetic. See "Activations" in docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_ACTIVATION_H
 #define SAMEBITS_PORTABLE_ACTIVATION_H
 

@@ -1,4 +1,4 @@
-/* Attention. See "Attention" in docs/portable-numerics.md. */
+/* Attention. See "Attention" in docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_ATTENTION_H
 #define SAMEBITS_PORTABLE_ATTENTION_H
 

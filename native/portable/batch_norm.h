@@ -1,4 +1,4 @@
-/* Gradients of batch norms. See "Normalisation" in docs/portable-numerics.md. */
+/* Gradients of batch norms. See "Normalisation" in docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_BATCH_NORM_H
 #define SAMEBITS_PORTABLE_BATCH_NORM_H
 

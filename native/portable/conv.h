@@ -1,4 +1,4 @@
-/* Convolutions. See "Contractions" and "Convolutions" in docs/portable-numerics.md. */
+/* Convolutions. See "Contractions" and "Convolutions" in docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_CONV_H
 #define SAMEBITS_PORTABLE_CONV_H
 

@@ -1,4 +1,4 @@
-/* Functions of one and of two numbers, element by element. See "Elementary functions" in docs/portable-numerics.md. */
+/* Functions of one and of two numbers, element by element. See "Elementary functions" in docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_ELEMENTWISE_H
 #define SAMEBITS_PORTABLE_ELEMENTWISE_H
 

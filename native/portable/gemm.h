@@ -1,4 +1,4 @@
-/* Matrix products. See "Contractions" in docs/portable-numerics.md.
+/* Matrix products. See "Contractions" in docs/reference/portable-numerics.md.
  *
  * c[i][j] = sum over k of a[k][i] b[k][j], i in 0 .. m-1, j in 0 .. n-1. The lines of operand a are the rows of c,
  * those of operand b its columns. An operand is a matrix with any strides, or a function that writes panels of it:

@@ -1,7 +1,7 @@
 /* One value each of the activations, the elementwise losses and the scaled arithmetic, for the type T.
  *
  * Included once for each type T, with F(name) and M(name) giving the names of the functions here and of the scalar
- * mathematics their suffix. `a`, `b`, `c` are inputs, `p` parameters; docs/portable-numerics.md has the same lines.
+ * mathematics their suffix. `a`, `b`, `c` are inputs, `p` parameters; docs/reference/portable-numerics.md has the same lines.
  */
 #define SBP_POINT(name) SBP_FUNCTION T F(name)(SBP_MAYBE T a, SBP_MAYBE T b, SBP_MAYBE T c, SBP_MAYBE T *p)
 #define SBP_MAYBE __attribute__((unused)) const

@@ -1,4 +1,4 @@
-/* Made by generate/coefficients.py: do not edit. See docs/portable-numerics.md. */
+/* Made by generate/coefficients.py: do not edit. See docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_MATH_COEFFICIENTS_H
 #define SAMEBITS_PORTABLE_MATH_COEFFICIENTS_H
 

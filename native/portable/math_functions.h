@@ -1,5 +1,5 @@
 /* The scalar mathematics of portable mode: sbm_NAME_f32(float) and sbm_NAME_f64(double).
- * See "Elementary functions" in docs/portable-numerics.md. */
+ * See "Elementary functions" in docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_MATH_FUNCTIONS_H
 #define SAMEBITS_PORTABLE_MATH_FUNCTIONS_H
 

@@ -1,5 +1,5 @@
 /* The normal distribution, for GELU: its distribution function and its density.
- * See "Activations" in docs/portable-numerics.md. */
+ * See "Activations" in docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_MATH_NORMAL_H
 #define SAMEBITS_PORTABLE_MATH_NORMAL_H
 

@@ -1,4 +1,4 @@
-/* Normalisation layers. See "Normalisation" in docs/portable-numerics.md. */
+/* Normalisation layers. See "Normalisation" in docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_NORM_H
 #define SAMEBITS_PORTABLE_NORM_H
 

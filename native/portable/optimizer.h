@@ -1,4 +1,4 @@
-/* Steps of optimizers over lists of tensors. See "Optimizers" in docs/portable-numerics.md. */
+/* Steps of optimizers over lists of tensors. See "Optimizers" in docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_OPTIMIZER_H
 #define SAMEBITS_PORTABLE_OPTIMIZER_H
 

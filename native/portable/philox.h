@@ -1,4 +1,4 @@
-/* Philox4x32-10, and how words become values: "Random numbers" in docs/portable-numerics.md.
+/* Philox4x32-10, and how words become values: "Random numbers" in docs/reference/portable-numerics.md.
  * Plain functions of scalars, that CUDA C++ can include as they are. */
 #ifndef SAMEBITS_PORTABLE_PHILOX_H
 #define SAMEBITS_PORTABLE_PHILOX_H

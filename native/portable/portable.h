@@ -1,4 +1,4 @@
-/* Kernels of portable mode. Plain C ABI, called through ctypes; docs/portable-numerics.md is the definition of every
+/* Kernels of portable mode. Plain C ABI, called through ctypes; docs/reference/portable-numerics.md is the definition of every
  * value that they give. Each kernel is compiled several times, once for each instruction set (variant_*.c), and
  * gives the same bits in all of them: every output is one fixed sequence of IEEE operations, instructions work on
  * several outputs side by side, and threads share outputs out among themselves.

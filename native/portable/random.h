@@ -1,4 +1,4 @@
-/* Tensors of random values. See "Random numbers" in docs/portable-numerics.md. */
+/* Tensors of random values. See "Random numbers" in docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_RANDOM_H
 #define SAMEBITS_PORTABLE_RANDOM_H
 

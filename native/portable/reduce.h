@@ -1,4 +1,4 @@
-/* Sums and the like. See "Reductions" in docs/portable-numerics.md. */
+/* Sums and the like. See "Reductions" in docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_REDUCE_H
 #define SAMEBITS_PORTABLE_REDUCE_H
 

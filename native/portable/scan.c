@@ -1,4 +1,4 @@
-/* Running sums and products. See "Running sums" in docs/portable-numerics.md. One line of values is one chain in binary64;
+/* Running sums and products. See "Running sums" in docs/reference/portable-numerics.md. One line of values is one chain in binary64;
  * lines are worked on side by side, so that one set of instructions is enough. */
 #include <stdint.h>
 

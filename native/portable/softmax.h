@@ -1,4 +1,4 @@
-/* Softmax and its logarithm. See "Softmax" in docs/portable-numerics.md. */
+/* Softmax and its logarithm. See "Softmax" in docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_SOFTMAX_H
 #define SAMEBITS_PORTABLE_SOFTMAX_H
 

@@ -1,4 +1,4 @@
-/* Sums over windows. See "Pooling" in docs/portable-numerics.md. */
+/* Sums over windows. See "Pooling" in docs/reference/portable-numerics.md. */
 #ifndef SAMEBITS_PORTABLE_WINDOW_H
 #define SAMEBITS_PORTABLE_WINDOW_H
 

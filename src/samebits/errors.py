@@ -1,7 +1,7 @@
 """The one error that samebits raises, and its exit codes.
 
 Every message says what was found and what was expected, then what to do. The slug names the section of
-docs/messages.md that explains it.
+docs/reference/messages.md that explains it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class SamebitsError(Exception):
 
     Args:
         message: one line for the user; what a terminal would act on is shown as escape sequences.
-        slug: the section of docs/messages.md, such as `record-version`.
+        slug: the section of docs/reference/messages.md, such as `record-version`.
     """
 
     def __init__(self, message: str, *, slug: str) -> None:
@@ -29,7 +29,7 @@ class SamebitsError(Exception):
 
 def pointer(slug: str) -> str:
     """Return the line under an error that says where it is explained."""
-    return f"see docs/messages.md#{slug}, or: samebits explain {slug}"
+    return f"see docs/reference/messages.md#{slug}, or: samebits explain {slug}"
 
 
 class SamebitsWarning(UserWarning):

@@ -118,9 +118,15 @@ def test_records_of_a_difference_are_compared_alike(noisy):
 
     text = samebits("compare", *records, cwd=folder)
 
+    verbose = samebits("compare", "--verbose", *records, cwd=folder)
+
     site = judged(result)["findings"][0]["site"]
     assert text.returncode == 1
     assert f"noisy.py:{site['line']}" in text.stdout
+    evidence = " " * 16 + "- "
+    assert evidence not in text.stdout
+    assert evidence in verbose.stdout
+    assert "status 0" not in verbose.stdout  # how long a run took is not in its record
     assert "    > " + script.read_text().splitlines()[site["line"] - 1].strip() in text.stdout
 
 

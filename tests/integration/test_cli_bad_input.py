@@ -54,7 +54,7 @@ def check(result: subprocess.CompletedProcess[str], *words: str, slug: str) -> N
     assert len(lines) == 1, result.stderr
     for word in words:
         assert word in lines[0]
-    assert f"see docs/messages.md#{slug}" in result.stderr
+    assert f"see docs/reference/messages.md#{slug}" in result.stderr
     assert "samebits/" not in result.stderr.replace("see docs/", "")
     assert "Traceback" not in result.stderr
 

@@ -10,7 +10,7 @@ from doc_blocks import PAGES, ROOT, RUN, SHOWN, agrees, read_blocks, run_page
 from test_docs_sessions import SESSIONS
 
 NOT_RUN = {
-    "docs/doctor.md": ["the answer is that of the machine; the tests of doctor make machines"],
+    "docs/reference/doctor.md": ["the answer is that of the machine; the tests of doctor make machines"],
     "docs/explanation/planted-corpus.md": ["takes 45 minutes on 2 quiet cores", "part of a script"],
     "docs/explanation/public-programs.md": ["fetches repositories from the network"],
     "docs/how-to/compare-seeds.md": [
@@ -20,7 +20,7 @@ NOT_RUN = {
     "docs/how-to/ddp.md": ["starts several processes, which the tests of ranks do", "needs a process group"],
     "docs/how-to/fix-a-script.md": ["the script is yours"],
     "docs/how-to/measure-cost.md": ["it takes minutes, and its figures are those of the machine"],
-    "docs/resume-check.md": ["needs a script with a trainer of transformers"],
+    "docs/reference/resume-check.md": ["needs a script with a trainer of transformers"],
 }
 """Page -> why each block that is marked as not run is not run."""
 
@@ -65,8 +65,8 @@ def test_output_is_compared(tmp_path):
 
 
 def documented_options() -> dict[str, set[str]]:
-    """Command -> options in its section of docs/cli.md."""
-    page = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+    """Command -> options in its section of docs/reference/cli.md."""
+    page = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", page, re.MULTILINE))
     options = {name: row_options(text) for name, text in sections.items()}
     for name, text in sections.items():
@@ -82,9 +82,9 @@ def row_options(text: str) -> set[str]:
 
 
 def test_every_intervention_is_documented(tmp_path):
-    """docs/pins.md has the names that `verify --list-pins` lists."""
+    """docs/reference/interventions.md has the names that `verify --list-pins` lists."""
     listed = samebits("verify", "--list-pins", cwd=tmp_path).stdout
-    page = (ROOT / "docs/pins.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/interventions.md").read_text(encoding="utf-8")
     names = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
 
     assert names == re.findall(r"^ *([a-z][a-z-]*)  ", listed, re.MULTILINE)

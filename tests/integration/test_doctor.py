@@ -134,7 +134,7 @@ def test_bad_input(tmp_path, words, slug):
 
     assert result.returncode == 2
     assert len(complaints(result.stderr)) == 1
-    assert f"docs/messages.md#{slug}" in result.stderr
+    assert f"docs/reference/messages.md#{slug}" in result.stderr
     assert result.stdout == ""
 
 
@@ -156,7 +156,7 @@ def test_a_python_that_cannot_start(tmp_path):
 
     assert result.returncode == 2
     assert "ended with status 5" in result.stderr
-    assert "docs/messages.md#doctor-child" in result.stderr
+    assert "docs/reference/messages.md#doctor-child" in result.stderr
 
 
 def test_text_fits_and_promises_can_be_chosen(tmp_path):

@@ -128,5 +128,5 @@ def test_line_and_cause_of_planted_draws(name, tmp_path):
     assert first.origin.site is not None
     assert (first.cause, first.origin.site.line) == (cause, line), evidence_of(first)
     assert cause != "unknown" or any(
-        "gave other values in the two runs" in text for text in evidence_of(first)
+        "gave different values in the two runs" in text for text in evidence_of(first)
     )

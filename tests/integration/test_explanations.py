@@ -110,7 +110,7 @@ def test_the_report_ends_with_why_and_keeps_the_rest_for_verbose(tmp_path):
     assert len(short.stdout.splitlines()) <= 30  # with what was said before it was proven
     assert max(map(len, short.stdout.splitlines())) <= 100
     long = samebits("verify", "--verbose", "--no-interventions", "train.py", cwd=tmp_path)
-    assert "found NumPy's generator in another state in each run" in " ".join(long.stdout.split())
+    assert "found NumPy's generator in a different state in each run" in " ".join(long.stdout.split())
     assert "found NumPy's generator" not in text
 
 
@@ -142,7 +142,7 @@ def test_what_differed_only_once_is_said_so(tmp_path):
     result = verify(tmp_path, lines)
     assert result["verdict"] == "different"
     assert any("did not differ in 3 more pairs" in note for note in result["notes"])
-    assert result["notes"][0].startswith("the difference was not seen again")
+    assert result["notes"][0].startswith("further runs without any change did not differ")
     assert result["findings"][0]["cause"] == "unknown"
     assert result["findings"][0]["confirmed_by"] == ""
 

@@ -89,7 +89,7 @@ def test_what_has_no_patch_says_why(tmp_path):
     result = samebits("verify", "--fix", "--keep", "a", script, cwd=tmp_path, timeout=900)
     assert result.returncode == 1
     assert "fix: no patch could be made" in result.stdout
-    assert "left alone: " in result.stdout
+    assert "not changed: " in result.stdout
     assert not Path(tmp_path / "a" / "fix.diff").exists()
 
 

@@ -131,7 +131,7 @@ def test_what_is_no_program(command, tmp_path):
         assert result.returncode == 2
         line = complaints(result.stderr)[-1]  # `resume-check` says before what it does
         assert f"{interpreter} could not be started: {reason}" in line
-        assert "docs/messages.md#child-start" in result.stderr
+        assert "docs/reference/messages.md#child-start" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_cost_measures_switches_only(tmp_path):
     write(tmp_path, "train.py", TRAINING)
     done = samebits("cost", "--portable", "train.py", cwd=tmp_path)
     assert done.returncode == 2
-    assert "--portable is no switch" in done.stderr
+    assert "--portable is not a switch" in done.stderr
 
 
 def test_an_op_without_portable_values_ends_the_script_with_its_name_and_line(tmp_path):

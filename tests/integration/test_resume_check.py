@@ -122,7 +122,7 @@ def test_refusals(tmp_path):
         assert result.returncode == 2, words
         assert "Traceback" not in result.stderr
         assert text in result.stderr
-        assert f"docs/messages.md#{slug}" in result.stderr
+        assert f"docs/reference/messages.md#{slug}" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_all_seeds_fail(tmp_path):
     assert "0 of 10 seeds of bad.py finished" in result.stderr
     assert "no data here" in result.stderr
     assert "8 were not started" in result.stderr
-    assert "see docs/messages.md#spread-failed" in result.stderr
+    assert "see docs/reference/messages.md#spread-failed" in result.stderr
 
 
 def test_an_option_in_the_wrong_place(tmp_path):
@@ -225,7 +225,7 @@ def test_bad_input(folder, words, message, slug):
     assert result.returncode == 2, result.stdout
     assert len(complaints(result.stderr)) == 1
     assert message in result.stderr
-    assert f"see docs/messages.md#{slug}" in result.stderr
+    assert f"see docs/reference/messages.md#{slug}" in result.stderr
     assert "Traceback" not in result.stderr
 
 

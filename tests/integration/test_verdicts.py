@@ -99,7 +99,7 @@ def test_another_way_is_blamed_where_it_begins(tmp_path):
 
     first = result["findings"][0]
     assert (first["step"], first["op"], first["site"]["line"]) == (2, "aten::mul.Tensor", marked[0])
-    assert "from here on the runs did different things" in first["evidence"]
+    assert "from here on, the runs did different things" in first["evidence"]
     assert not any("could not be fetched" in note for note in result["notes"])
 
 

@@ -44,7 +44,7 @@ def run(installed: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_pages_of_messages_are_in_it(installed):
-    page = (ROOT / "docs/messages.md").read_text()
+    page = (ROOT / "docs/reference/messages.md").read_text()
     slugs = [line.removeprefix("## ").strip() for line in page.splitlines() if line.startswith("## ")]
     assert (installed / "samebits/messages.md").read_text() == page
 

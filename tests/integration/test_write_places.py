@@ -25,7 +25,7 @@ def refused(result, *words: str) -> None:
     assert len(lines) == 1, result.stderr
     for word in words:
         assert word in lines[0]
-    assert "see docs/messages.md#record-unwritable" in result.stderr
+    assert "see docs/reference/messages.md#record-unwritable" in result.stderr
     assert "Traceback" not in result.stderr
     assert "loss" not in result.stdout
 

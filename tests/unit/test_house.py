@@ -46,8 +46,8 @@ def dependency_names(entries: str) -> set[str]:
 
 
 def test_every_message_is_documented():
-    """Each slug has an entry in docs/messages.md, and each entry is used."""
-    assert documented_slugs(read("docs/messages.md")) == used_slugs()
+    """Each slug has an entry in docs/reference/messages.md, and each entry is used."""
+    assert documented_slugs(read("docs/reference/messages.md")) == used_slugs()
 
 
 def test_slugs_are_found():
@@ -91,7 +91,7 @@ def test_dependencies_are_explained_and_pinned():
 
 
 def named_pages(folder: str) -> set[str]:
-    """Pages that the files of a folder name, such as `docs/digest.md`."""
+    """Pages that the files of a folder name, such as `docs/reference/digest.md`."""
     paths = [path for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".h", ".c", ".txt"}]
     texts = [path.read_text(encoding="utf-8") for path in paths]
     return set(re.findall(r"(?<![\w/.])docs/[a-z/-]+[.]md", "\n".join(texts)))
@@ -105,8 +105,8 @@ def test_pages_that_are_named_exist(folder):
 
 def test_named_pages_are_found():
     """The search for names of pages finds those of messages and of the numerics."""
-    assert "docs/messages.md" in named_pages("src")
-    assert "docs/portable-numerics.md" in named_pages("native")
+    assert "docs/reference/messages.md" in named_pages("src")
+    assert "docs/reference/portable-numerics.md" in named_pages("native")
 
 
 def test_glossary_is_short():

@@ -4,8 +4,8 @@
     python3 native/portable/generate/coefficients.py
 
 writes math_coefficients.h, src/samebits/portable/reference/coefficients.py, and the table in
-docs/portable-numerics.md between its two marks. It needs mpmath. Coefficients are part of the numerics:
-another result is another version of them.
+docs/reference/portable-numerics.md between its two marks. It needs mpmath. Coefficients are part of the
+numerics: another result is another version of them.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def everything() -> tuple[dict[str, str], dict[str, list[str]]]:
 
 def c_header(names: dict[str, str], polynomials: dict[str, list[str]]) -> str:
     """math_coefficients.h."""
-    lines = ["/* Made by generate/coefficients.py: do not edit. See docs/portable-numerics.md. */"]
+    lines = ["/* Made by generate/coefficients.py: do not edit. See docs/reference/portable-numerics.md. */"]
     lines += [
         "#ifndef SAMEBITS_PORTABLE_MATH_COEFFICIENTS_H",
         "#define SAMEBITS_PORTABLE_MATH_COEFFICIENTS_H",
@@ -276,7 +276,7 @@ def python_module(names: dict[str, str], polynomials: dict[str, list[str]]) -> s
 
 
 def markdown(names: dict[str, str], polynomials: dict[str, list[str]]) -> str:
-    """The tables of docs/portable-numerics.md."""
+    """The tables of docs/reference/portable-numerics.md."""
     lines = ["", "| constant | value |", "|---|---|"]
     lines += [f"| `{name}` | `{value}` |" for name, value in names.items()]
     lines += ["", "| polynomial | coefficients, of x^0 first |", "|---|---|"]
@@ -291,7 +291,7 @@ def main() -> None:
     names, polynomials = everything()
     (ROOT / "native/portable/math_coefficients.h").write_text(c_header(names, polynomials))
     (ROOT / "src/samebits/portable/reference/coefficients.py").write_text(python_module(names, polynomials))
-    page = ROOT / "docs/portable-numerics.md"
+    page = ROOT / "docs/reference/portable-numerics.md"
     text = page.read_text()
     if START in text:
         before, _, rest = text.partition(START)

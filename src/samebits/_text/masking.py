@@ -1,4 +1,4 @@
-"""Masking of secrets in everything that samebits writes (docs/privacy.md).
+"""Masking of secrets in everything that samebits writes (docs/reference/privacy.md).
 
 Three things give a secret away: the name that it is given under (`--token X`, `HF_TOKEN=X`),
 its position (the password of a URL, an `Authorization` header), and its own shape (`hf_…`, `ghp_…`). A value

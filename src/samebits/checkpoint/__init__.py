@@ -1,4 +1,4 @@
-"""Saving a training state and restoring it exactly (docs/checkpoint.md).
+"""Saving a training state and restoring it exactly (docs/reference/checkpoint.md).
 
 Importing the package does not import torch; its names do, when they are first used.
 """

@@ -110,7 +110,7 @@ class Loaded:
         """Put all RNG sources back into their states in the checkpoint.
 
         `load` has done that. Do it again if something has drawn since, such as a loader whose iterator was
-        made and moved to where training stopped (docs/checkpoint.md).
+        made and moved to where training stopped (docs/reference/checkpoint.md).
 
         Args:
             strict: whether a missing source is an error; otherwise it is a warning.

@@ -29,11 +29,11 @@ _FILE = re.compile(r".+-\d+" + re.escape(SUFFIX))
 
 
 class CleanCommand:
-    """Remove the records that samebits has made in `.samebits` of the working folder.
+    """Remove the records in `.samebits` of the working folder.
 
-    That is records of `run`, and the folders of `verify` and `resume-check`, by their names. What was
-    written elsewhere (`--keep`, `--record`), the results of `spread`, and what a run is writing now stay.
-    Exit status: 0, or 2 when something cannot be removed.
+    Records of `run` and folders of `verify` and `resume-check` are removed; they are recognised by their
+    names. Records written elsewhere (`--keep`, `--record`), results of `spread`, and a record that a run is
+    writing now are not touched. Exit status: 0, or 2 if something cannot be removed.
 
     Examples:
       samebits clean
@@ -53,20 +53,20 @@ class CleanCommand:
             type=days,
             default=0.0,
             metavar="DAYS",
-            help="only what was last changed more than so many days ago",
+            help="only records that were last changed more than DAYS days ago",
         )
-        parser.add_argument("--dry-run", action="store_true", help="name it, and remove nothing")
+        parser.add_argument("--dry-run", action="store_true", help="list the records, but remove nothing")
         return parser.parse_args(list(arguments))
 
     def run(self, options: argparse.Namespace) -> int:
-        """Remove, and say what and how much."""
+        """Remove the records, and print each with its size."""
         until = time.time() - options.older_than * _DAY_S
         total = 0
         for path in _records(DEFAULT_FOLDER):
             if path.lstat().st_mtime > until:
                 continue
             if _is_in_use(path):
-                write(f"{path}  stays: a run is writing it", sys.stdout)
+                write(f"{path}  not removed: a run is writing it", sys.stdout)
                 continue
             size = _size(path)
             total += size
@@ -79,7 +79,7 @@ class CleanCommand:
 
 
 def _records(folder: Path) -> Iterator[Path]:
-    """What a folder holds of ours; links are not followed."""
+    """The records and folders of records in a folder; links are not followed."""
     if folder.is_symlink() or not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
@@ -91,7 +91,7 @@ def _records(folder: Path) -> Iterator[Path]:
 
 
 def _is_in_use(path: Path) -> bool:
-    """Whether a process that lives is writing a record there."""
+    """Tell whether a running process is writing a record there."""
     return any(is_written(file) for file in _files(path) if file.name.endswith(f"{SUFFIX}-log"))
 
 
@@ -100,7 +100,7 @@ def _size(path: Path) -> int:
 
 
 def _files(path: Path) -> list[Path]:
-    """The files of a folder, or a record with what lies beside it; links are left out."""
+    """Return the files of a folder, or a record with its sidecars; links are left out."""
     files = path.rglob("*") if path.is_dir() else (path, *sidecars(path))
     return [file for file in files if file.is_file() and not file.is_symlink()]
 

@@ -1,4 +1,4 @@
-"""What every command has in common."""
+"""The interface of a command, and its help."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Command(Protocol):
         """Read the words that follow the name of the command.
 
         Raises:
-            SamebitsError: they make no sense; `usage`.
+            SamebitsError: they are wrong; `usage`.
         """
 
     def run(self, options: argparse.Namespace) -> int:
-        """Do it.
+        """Run the command.
 
         Args:
-            options: what `parse` gave, and `own_process`: whether this process ends with the command.
+            options: from `parse`, and `own_process`: whether this process ends with the command.
 
         Returns:
             the exit status.
@@ -46,12 +46,12 @@ class Command(Protocol):
 
 
 def summary(command: Command) -> str:
-    """The first line of a command's help."""
+    """Return the first line of a command's help."""
     return _documentation(command).split("\n", maxsplit=1)[0]
 
 
 def description(command: Command) -> tuple[str, str]:
-    """A command's help before its options, and the examples after them."""
+    """Return a command's help before its options, and the examples after them."""
     before, _, examples = _documentation(command).partition("\nExamples:\n")
     width = min(shutil.get_terminal_size((80, 24)).columns, 100) - 2
     paragraphs = (textwrap.fill(paragraph, width) for paragraph in before.strip().split("\n\n"))
@@ -64,7 +64,7 @@ def _documentation(command: Command) -> str:
 
 
 def did_you_mean(typed: str, names: Iterable[str]) -> str:
-    """` (did you mean verify?)` for what was meant by a word that is no name; empty where nothing is near."""
+    """Return ` (did you mean verify?)` for a misspelt name; empty if no name is similar."""
     near = difflib.get_close_matches(typed.lower(), names, n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class CompareCommand:
     """Compare two records of the same script, bit for bit.
 
-    With two records that hold every operation (`samebits run --level op`), the first operation that differed
-    is named. Two folders of records of distributed runs are compared rank by rank; with --ranks, the ranks
-    of one run with each other. Exit status: 0 identical, 1 different, 2 could not judge.
+    If both records hold every operation (`samebits run --level op`), the first operation that differed is
+    named. Two folders of distributed runs are compared rank by rank. With --ranks, the ranks of one run are
+    compared with each other. Exit status: 0 identical, 1 different, 2 could not judge.
 
     Examples:
       samebits compare a.sbr b.sbr
@@ -39,13 +39,14 @@ class CompareCommand:
         """Read the words that follow `compare`."""
         before, after = description(self)
         parser = CommandParser(prog="samebits compare", description=before, epilog=after)
-        parser.add_argument("first", metavar="A")
-        parser.add_argument("second", metavar="B", nargs="?")
+        parser.add_argument("first", metavar="A", help="a record, or the folder of a distributed run")
+        parser.add_argument("second", metavar="B", nargs="?", help="the one to compare it with")
         parser.add_argument(
             "--ranks",
             action="store_true",
-            help="A is the folder of a distributed run: are replicas equal on all ranks, is data divided?",
+            help="compare the ranks in folder A: are replicas equal, and is the data divided?",
         )
+        parser.add_argument("--verbose", action="store_true", help="show all evidence and all notes")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         add_state_only(parser)
         options = parser.parse_args(list(arguments))
@@ -59,7 +60,9 @@ class CompareCommand:
             return print_ranks(*verify_ranks(options.first), as_json=options.json)
         if os.path.isdir(options.first) and os.path.isdir(options.second):
             launches = verify_launches(options.first, options.second)
-            return print_launches(launches, as_json=options.json, state_only=options.state_only)
+            return print_launches(
+                launches, as_json=options.json, verbose=options.verbose, state_only=options.state_only
+            )
         result = verify_records(options.first, options.second)
         told = None if options.json else FirstAnswer(style_of(sys.stdout), os.getcwd())
-        return print_result(result, told, state_only=options.state_only)
+        return print_result(result, told, verbose=options.verbose, state_only=options.state_only)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class CostCommand:
     """Measure what each determinism switch costs on your script.
 
-    Runs the first steps of the script with all switches off, all on, and each one alone, several times
-    in turn, and prints what each adds to the time of a step, with its spread. Seeds are not touched. Each
-    run is a fresh process, so PyTorch is imported anew each time; only the steps are timed.
+    The first steps of the script run with all switches off, with all on, and with each one alone, several
+    times in turn. The table shows what each switch adds to the time of a step, and how much that varies.
+    Each run is a fresh process; only the steps are timed. Seeds are not touched.
 
     Examples:
       samebits cost train.py --batch-size 64
@@ -52,14 +52,22 @@ class CostCommand:
             "--steps", type=whole_number(3), default=20, metavar="N", help="time N steps (default: 20)"
         )
         parser.add_argument(
-            "--warmup", type=whole_number(0), default=3, metavar="N", help="after N others (default: 3)"
+            "--warmup",
+            type=whole_number(0),
+            default=3,
+            metavar="N",
+            help="skip the first N steps (default: 3)",
         )
         parser.add_argument(
-            "--rounds", type=whole_number(1), default=5, metavar="N", help="run each N times (default: 5)"
+            "--rounds",
+            type=whole_number(1),
+            default=5,
+            metavar="N",
+            help="run each variant N times (default: 5)",
         )
         parser.add_argument("--output", action="store_true", help="show what the script prints")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
-        add_control_options(parser)
+        add_control_options(parser, brief=True)
         return parser.parse_command(arguments)
 
     def run(self, options: argparse.Namespace) -> int:
@@ -67,7 +75,7 @@ class CostCommand:
         refuse_rank("cost")
         check_target(options.target)
         if options.portable:
-            message = "--portable is no switch; expected none: measure `samebits run` with and without it"
+            message = "--portable is not a switch; leave it out, and time `samebits run` with and without it"
             raise SamebitsError(message, slug="usage")
         options.deterministic = True
         with tempfile.TemporaryDirectory(prefix="samebits-cost-") as folder:

@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 
 
 class DoctorCommand:
-    """Say what on this machine threatens each promise, with remedies.
+    """Check what on this machine can break reproducibility, and say what to do.
 
-    torch is imported in a fresh process, as a script would; nothing is changed or left behind. With a script,
-    which is read and not run, only packages that it imports count.
-
-    Exit status: 0 nothing breaks a promise, 1 something does, 2 could not look.
+    There are four promises: repeatable, resumable, portable and proven. torch is imported in a fresh process;
+    nothing is changed. If a script is given, it is read but not run, and only the packages that it imports
+    are checked. Exit status: 0 nothing breaks a promise, 1 something does, 2 could not check.
 
     Examples:
       samebits doctor
@@ -55,9 +54,9 @@ class DoctorCommand:
             action="append",
             choices=PROMISES,
             metavar="NAME",
-            help=f"only this promise; may be given again ({', '.join(PROMISES)})",
+            help=f"check only this promise: {', '.join(PROMISES)} (repeatable)",
         )
-        parser.add_argument("--why", action="store_true", help="also say why, and where that is known from")
+        parser.add_argument("--why", action="store_true", help="also give reasons and sources")
         parser.add_argument(
             "--switches", action="store_true", help="show every switch, not only those that differ"
         )
@@ -65,7 +64,7 @@ class DoctorCommand:
         return parser.parse_command(arguments, target_required=False)
 
     def run(self, options: argparse.Namespace) -> int:
-        """Look, and print what was found."""
+        """Check, and print the threats."""
         try:
             here = _look(options.target)
         except SamebitsError as error:

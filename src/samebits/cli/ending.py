@@ -1,4 +1,4 @@
-"""Ending a command when it is told to: within two seconds, with what is known so far."""
+"""End a command on a signal: within two seconds, with what is known so far."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Ended(KeyboardInterrupt):
 
 
 class Ending:
-    """Notices the signals that tell this program to end: SIGTERM, SIGHUP and others.
+    """A handler of the signals that tell this program to end: SIGTERM, SIGHUP and others.
 
-    The first is raised as `Ended`. What is not done a second later is left, and a second signal ends the
-    program at once. Signals that are ignored, or have a handler already, stay as they are.
+    The first signal is raised as `Ended`. The program ends a second later even if it has not finished, and at
+    once on a second signal. Signals that are ignored, or have a handler already, are left alone.
 
     Args:
         own_process: whether the process ends with the command.
 
     Attributes:
-        number: the signal that came; SIGINT before there was one.
+        number: the signal that came; SIGINT until then.
     """
 
     def __init__(self, *, own_process: bool) -> None:
@@ -59,7 +59,7 @@ class Ending:
 
     @property
     def words(self) -> str:
-        """What ended the program."""
+        """The reason why the program ended."""
         name = signal.Signals(self.number).name
         return "interrupted" if self.number == signal.SIGINT else f"ended by {name}"
 
@@ -78,7 +78,7 @@ class Ending:
         raise Ended
 
     def _end_late(self) -> None:
-        """End the program though it is not ready: the output so far is kept, children are ended."""
+        """End the program and its children even if it has not finished; the output so far is written."""
         time.sleep(_DEADLINE_S)
         if self._over:
             return
@@ -92,7 +92,7 @@ class Ending:
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Hold back signals that tell this program to end while a result is printed: they come afterwards."""
+    """Delay signals that tell this program to end until a result is printed."""
     mask = getattr(signal, "pthread_sigmask", None)  # not on Windows
     before = None if mask is None else mask(signal.SIG_BLOCK, {*ENDING, signal.SIGINT})
     try:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class ExplainCommand:
-    """Say what an error message means, and what to do.
+    """Explain an error message, and say what to do.
 
-    Each error ends with the name of its entry. Without a name all entries are listed.
-    Exit status: 0, or 2 when there is no such entry.
+    Each error message ends with a name. Without a name, all entries are listed.
+    Exit status: 0, or 2 if there is no such entry.
 
     Examples:
       samebits explain record-version
@@ -34,7 +34,9 @@ class ExplainCommand:
         """Read the words that follow `explain`."""
         before, after = description(self)
         parser = CommandParser(prog="samebits explain", description=before, epilog=after)
-        parser.add_argument("slug", nargs="?", metavar="NAME", help="the name that the error ends with")
+        parser.add_argument(
+            "slug", nargs="?", metavar="NAME", help="the name at the end of the error message"
+        )
         return parser.parse_args(list(arguments))
 
     def run(self, options: argparse.Namespace) -> int:

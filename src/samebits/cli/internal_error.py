@@ -28,8 +28,8 @@ def report(traceback: str) -> int:
     sys.stdout.flush()
     lines = traceback.strip().splitlines()
     what = " ".join(lines[-1].split()) if lines else "no reason known"
-    kept = _keep(f"{_versions()}\n\n{traceback}")
-    where = f"the details are in {kept}" if kept else "the details could not be written"
+    path = _keep(f"{_versions()}\n\n{traceback}")
+    where = f"the details are in {path}" if path else "the details could not be written"
     write(f"samebits: internal error ({what}): please report it; {where}", sys.stderr)
     write(pointer(_SLUG), sys.stderr)
     return EXIT_INTERNAL_ERROR
@@ -44,7 +44,7 @@ def _versions() -> str:
 
 
 def _keep(text: str) -> str:
-    """Write a new file beside the records, or else among the temporary files; its path, empty without one."""
+    """Write a new file beside the records, or else in the temporary folder; return its path, or nothing."""
     for folder in (str(DEFAULT_FOLDER), tempfile.gettempdir()):
         try:
             path = str(next_free(Path(folder), "internal-error", ".txt"))

@@ -1,4 +1,4 @@
-"""Entry point: picks the command; the one place where errors are printed."""
+"""The entry point: it picks the command, and it alone prints errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from samebits.cli.command import Command
 
-# Only the module of the command that is given is imported: a short script is not to wait for the others.
+# Only the module of the given command is imported, so that a short script does not wait for the others.
 _COMMANDS = {
     "verify": "VerifyCommand",
     "run": "RunCommand",
@@ -47,7 +47,7 @@ examples:
   samebits verify -m mypackage.train
   samebits run train.py && samebits show .samebits/train-1.sbr
 
-Everything after SCRIPT belongs to the script. Each command has its own --help.
+Everything after SCRIPT is passed to the script. `samebits COMMAND --help` explains a command.
 exit status: 0 identical, 1 different, 2 could not judge, 3 internal error."""
 
 
@@ -77,15 +77,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _report(f"{where}{error.strerror or error}", "system")
-    except Exception:  # noqa: BLE001 - a bug of ours; Python's status for a traceback means *different* here
+    except Exception:  # noqa: BLE001 - a bug in samebits; Python's status for a traceback means *different* here
         return internal_error.report(traceback.format_exc())
     return status
 
 
 def _replace_closed_streams() -> None:
-    """A caller may close them (`>&-`); a child still finds them closed, as in bare Python.
+    """Open what the caller closed (`>&-`); a child still finds it closed, as in bare Python.
 
-    Their numbers are kept taken, so that no other file gets one of them and is handed on in its place.
+    The numbers stay in use, so that no other file gets one of them and is passed on in its place.
     """
     for number in range(3):
         if not _is_open(number):
@@ -132,13 +132,13 @@ def _run(command: Command, words: list[str], *, own_process: bool) -> int:
     except OSError:
         raise
     except Exception as error:
-        if command.judges and options.json:  # who reads JSON gets JSON, whatever happens
+        if command.judges and options.json:  # a program that reads JSON gets JSON, whatever happens
             print(_as_json(command, error))
         raise
 
 
 def _as_json(command: Command, error: Exception) -> str:
-    """The object of a command that could not judge."""
+    """Return the JSON object of a command that could not judge."""
     failure = "" if isinstance(error, SamebitsError) else traceback.format_exc()
     message = f"internal error: {type(error).__name__}: {error}" if failure else str(error)
     render = getattr(command, "render_error", None)
@@ -150,11 +150,13 @@ def _parser() -> CommandParser:
     parser = CommandParser(
         prog="samebits",
         usage="samebits COMMAND [options]",
-        description="Proves that a PyTorch script gives the same bits twice,\n"
-        "or names the first operation that differed.\n\ncommands:\n" + "\n".join(lines),
+        description="Prove that a PyTorch script gives the same bits twice,\n"
+        "or find the first operation that differed.\n\ncommands:\n" + "\n".join(lines),
         epilog=_EPILOG,
     )
-    parser.add_argument("--version", action="version", version=f"samebits {__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"samebits {__version__}", help="show the version and exit"
+    )
     parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
     return parser
 
@@ -172,6 +174,6 @@ def _interrupted(ending: Ending) -> int:
 
 
 def _silence_stdout() -> None:
-    """The reader went away (`samebits show | head`): no second error when the interpreter flushes at exit."""
+    """Avoid a second error at exit, when the reader is gone (`samebits show | head`)."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,10 +1,11 @@
-"""The options by which a run is controlled, shared by all commands that run a script."""
+"""The options that control a run, shared by all commands that run a script."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
@@ -16,62 +17,95 @@ from samebits.switches.control import LEFT_ALONE, Control
 from samebits.switches.table import environment_for
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from samebits.cli.script_parser import ScriptParser
 
 # The script seeds itself, and no switch is touched.
 _ONLY_PORTABLE = Control(all_switches=False, on_drift="ignore", workers=False, portable=True)
+_JOINT = "\xa0"  # lines are not broken there
 
 
-def add_control_options(parser: ScriptParser) -> None:
-    """`--seed` and what belongs to it."""
+def add_control_options(parser: ScriptParser, *, brief: bool = False) -> None:
+    """Add `--seed` and the options that go with it.
+
+    Args:
+        parser: of the command.
+        brief: the help lists their names only; that of `samebits run` explains them.
+    """
     group = parser.add_argument_group("control of the run")
-    group.add_argument(
-        "--seed",
-        type=seed_text,
-        metavar="N",
-        help="seed every RNG source and set every switch that makes runs repeatable",
-    )
-    group.add_argument(
-        "--deterministic", action="store_true", help="set the switches only; the script seeds itself"
-    )
-    group.add_argument(
-        "--portable",
-        action="store_true",
-        help="the same bits on any thread count, instruction set and torch release (CPU; docs/portable.md)",
-    )
-    group.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        type=assignment,
-        metavar="SWITCH=VALUE",
-        help="give a switch another value than control would (`samebits doctor` lists them)",
-    )
-    group.add_argument(
-        "--leave", action="append", default=[], metavar="SWITCH", help="do not touch or watch a switch"
-    )
-    group.add_argument(
-        "--per-rank-seeds", action="store_true", help="in a distributed run, another seed for each rank"
-    )
-    group.add_argument(
-        "--keyed-samples",
-        action="store_true",
-        help="what a dataset draws follows from the sample, not from the worker that loads it",
-    )
-    group.add_argument(
-        "--reseed",
-        action="store_true",
-        help="seeds that the script sets itself follow from --seed too (default: they are the script's)",
-    )
-    group.add_argument(
-        "--on-drift",
-        choices=("warn", "error", "restore", "ignore"),
-        help="when a switch or a generator is changed behind your back (default: warn)",
+    actions = _control_actions(group)
+    if brief:
+        group.title = "control of the run (`samebits run --help` explains these)"
+        group.description = _names_of(actions)
+        for action in actions:
+            action.help = argparse.SUPPRESS
+
+
+def _names_of(actions: Sequence[argparse.Action]) -> str:
+    """The options with their values, in lines that begin with an option."""
+    names = (f"{action.option_strings[0]} {_value_of(action)}".strip() for action in actions)
+    text = ", ".join(name.replace(" ", _JOINT) for name in names)
+    return textwrap.fill(text, 76, break_on_hyphens=False).replace(_JOINT, " ")
+
+
+def _value_of(action: argparse.Action) -> str:
+    if action.nargs == 0:
+        return ""
+    return str(action.metavar or "MODE")
+
+
+def _control_actions(group: argparse._ArgumentGroup) -> tuple[argparse.Action, ...]:
+    return (
+        group.add_argument(
+            "--seed",
+            type=seed_text,
+            metavar="N",
+            help="seed every random generator and set every determinism switch",
+        ),
+        group.add_argument("--deterministic", action="store_true", help="set the switches, but seed nothing"),
+        group.add_argument(
+            "--portable",
+            action="store_true",
+            help="compute the same bits with any number of threads, any CPU and any release of torch "
+            "(on the CPU only)",
+        ),
+        group.add_argument(
+            "--set",
+            action="append",
+            default=[],
+            type=assignment,
+            metavar="SWITCH=VALUE",
+            help="give a switch this value instead of the default one (see `samebits doctor --switches`)",
+        ),
+        group.add_argument(
+            "--leave", action="append", default=[], metavar="SWITCH", help="neither set nor watch this switch"
+        ),
+        group.add_argument(
+            "--per-rank-seeds",
+            action="store_true",
+            help="in a distributed run, give each rank a seed of its own",
+        ),
+        group.add_argument(
+            "--keyed-samples",
+            action="store_true",
+            help="derive what a dataset draws from the sample, not from the worker that loads it",
+        ),
+        group.add_argument(
+            "--reseed",
+            action="store_true",
+            help="change the seeds that the script sets itself along with --seed (default: leave them alone)",
+        ),
+        group.add_argument(
+            "--on-drift",
+            choices=("warn", "error", "restore", "ignore"),
+            help="what to do when the script changes a switch or a generator (default: warn)",
+        ),
     )
 
 
 def control_of(options: argparse.Namespace) -> Control | None:
-    """What the options ask for; None when they ask for no control.
+    """Return the control that the options ask for, or None.
 
     Raises:
         SamebitsError: options that mean nothing without `--seed` or `--deterministic`; `usage`.
@@ -120,7 +154,7 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
 
 
 def control_variables(control: Control | None) -> dict[str, str]:
-    """The variables that a controlled run starts with; what is replaced of the user's own is said on stderr.
+    """Return the variables that a controlled run starts with; say on stderr which of the user's they replace.
 
     Raises:
         SamebitsError: a switch that does not exist, or cannot have that value; no rank.
@@ -128,7 +162,7 @@ def control_variables(control: Control | None) -> dict[str, str]:
     if control is None:
         return {}
     if control.per_rank:
-        current_rank()  # one that is wrong is said before a record is begun
+        current_rank()  # an invalid rank is reported before a record is begun
     plan = environment_for(control, os.environ)
     for warning in plan.warnings:
         print(f"samebits: {warning}", file=sys.stderr)
@@ -136,7 +170,7 @@ def control_variables(control: Control | None) -> dict[str, str]:
 
 
 def seed_text(text: str) -> int:
-    """The type of `--seed`."""
+    """Parse the value of `--seed`."""
     value = int(text) if text.isascii() and text.isdigit() else text
     try:
         return check_seed(value)
@@ -145,7 +179,7 @@ def seed_text(text: str) -> int:
 
 
 def assignment(text: str) -> tuple[str, str]:
-    """The type of `--set`."""
+    """Parse the value of `--set`."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         message = f"expected SWITCH=VALUE, found {text!r}"
@@ -153,34 +187,34 @@ def assignment(text: str) -> tuple[str, str]:
     return name, value
 
 
-def add_pin_options(parser: ScriptParser) -> None:
-    """`--pin` and `--list-pins`."""
+def add_pin_options(parser: argparse._ActionsContainer) -> None:
+    """Add `--pin` and `--list-pins`."""
     parser.add_argument(
         "--pin",
         action="append",
         default=[],
         metavar="NAME",
-        help="fix one thing in every run, such as `clock` or `seed-numpy` (can be repeated; see --list-pins)",
+        help="fix one thing in every run, such as `clock` or `seed-numpy` (repeatable; see --list-pins)",
     )
-    parser.add_argument("--list-pins", action=_ListPins, nargs=0, help="list the pins and end")
+    parser.add_argument("--list-pins", action=_ListPins, nargs=0, help="list what --pin can fix, and exit")
 
 
 def pins_of(options: argparse.Namespace) -> tuple[str, ...]:
-    """The pins that are asked for, each once.
+    """Return the interventions that `--pin` names, each once.
 
     Raises:
-        SamebitsError: one does not exist (`pin-unknown`), or cannot be had here (`pin-impossible`).
+        SamebitsError: one does not exist (`pin-unknown`), or is impossible here (`pin-impossible`).
     """
-    pins = tuple(dict.fromkeys(options.pin))
-    check_interventions(pins)
-    return pins
+    names = tuple(dict.fromkeys(options.pin))
+    check_interventions(names)
+    return names
 
 
 class _ListPins(argparse.Action):
     def __call__(self, *_: Any) -> None:
-        width = max(len(pin.name) for pin in INTERVENTIONS)
-        for pin in INTERVENTIONS:
-            obstacle = why_not(pin)
-            more = f"; not here: {obstacle}" if obstacle else ""
-            print(f"{pin.name:{width}}  {pin.words}{more}")
+        width = max(len(intervention.name) for intervention in INTERVENTIONS)
+        for intervention in INTERVENTIONS:
+            obstacle = why_not(intervention)
+            more = f" (not possible here: {obstacle})" if obstacle else ""
+            print(f"{intervention.name:{width}}  {intervention.words}{more}")
         sys.exit(EXIT_IDENTICAL)

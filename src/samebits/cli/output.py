@@ -1,4 +1,4 @@
-"""Printing a verdict."""
+"""Print a verdict."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FirstAnswer:
         self._told: list[Block] = []
 
     def tell(self, result: Verification) -> None:
-        """Print what is new of the first answer."""
+        """Print the new parts of the first answer."""
         self._print(text_report.first_answer(result, self._style, self._folder))
 
     def finish(self, result: Verification, *, verbose: bool) -> None:
@@ -81,7 +81,7 @@ def print_ranks(result: RankComparison, records: RankRecords, *, as_json: bool) 
         the exit status that goes with it.
     """
     for name in records.foreign:
-        write(f"samebits: {records.folder / name} is of another launch and was left out", sys.stderr)
+        write(f"samebits: {records.folder / name} belongs to another launch and was left out", sys.stderr)
     if as_json:
         write(rank_report.render_json(result), sys.stdout)
     else:
@@ -89,8 +89,10 @@ def print_ranks(result: RankComparison, records: RankRecords, *, as_json: bool) 
     return _STATUS[result.comparison.verdict]
 
 
-def print_launches(result: LaunchComparison, *, as_json: bool, state_only: bool = False) -> int:
-    """Print the verdict over two launches, and the report on the rank that parted first.
+def print_launches(
+    result: LaunchComparison, *, as_json: bool, verbose: bool = False, state_only: bool = False
+) -> int:
+    """Print the verdict over two launches, and the report on the rank that differed first.
 
     Returns:
         the exit status that goes with it.
@@ -101,13 +103,16 @@ def print_launches(result: LaunchComparison, *, as_json: bool, state_only: bool 
     else:
         write(rank_report.render_launches(result.comparison, tuple(result.ranks), style), sys.stdout)
         if result.first is not None:
-            write("\n" + text_report.render(result.ranks[result.first], style, folder), sys.stdout)
+            write(
+                "\n" + text_report.render(result.ranks[result.first], style, folder, verbose=verbose),
+                sys.stdout,
+            )
         write(rank_report.launch_rows(result, style, folder), sys.stdout)
     return _status(result.comparison, state_only=state_only)
 
 
 def _status(comparison: Comparison, *, state_only: bool) -> int:
-    """The exit status of a verdict; an error in explaining it has its own, and is told after the verdict."""
+    """Return the exit status of a verdict, after reporting an error in explaining it."""
     if comparison.failure:
         return internal_error.report(comparison.failure)
     passed = state_only and comparison.state == "identical"

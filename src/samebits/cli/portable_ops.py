@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 class PortableOpsCommand:
     """List the ops of torch that portable mode covers.
 
-    An op that is not listed is refused in portable mode, unless torch makes it of listed ones before it
-    gets there, as it does with most of torch.nn.functional. In-place ops and those with `out` are not listed.
+    Portable mode refuses an op that is not listed, unless torch breaks it down into listed ones first, as it
+    does with most of torch.nn.functional. In-place variants and `out` variants are not listed.
 
-    With words, only ops whose name has one of them. Exit status: 0, or 2 when no op has such a name.
+    If words are given, only ops whose name contains one of them are listed. Exit status: 0, or 2 if there is
+    no such op.
 
     Examples:
       samebits portable-ops
@@ -37,20 +38,20 @@ class PortableOpsCommand:
         """Read the words that follow `portable-ops`."""
         before, after = description(self)
         parser = CommandParser(prog="samebits portable-ops", description=before, epilog=after)
-        parser.add_argument(
-            "words", nargs="*", metavar="WORD", help="only ops with one of them in their name"
-        )
+        parser.add_argument("words", nargs="*", metavar="WORD", help="list only ops whose name contains WORD")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         return parser.parse_args(list(arguments))
 
     def run(self, options: argparse.Namespace) -> int:
-        """Print them."""
+        """Print the list."""
         from samebits.portable.coverage import covered_ops
 
         words = [word.lower() for word in options.words]
         ops = [op for op in covered_ops() if not words or any(word in op.name.lower() for word in words)]
         if not ops:
-            message = f"portable mode covers no op whose name has {' or '.join(map(repr, options.words))}"
+            message = (
+                f"portable mode covers no op whose name contains {' or '.join(map(repr, options.words))}"
+            )
             raise SamebitsError(f"{message}; `samebits portable-ops` lists all that it covers", slug="usage")
         text = report.render_json(ops) if options.json else report.render_text(ops, style_of(sys.stdout))
         write(text, sys.stdout)

@@ -32,13 +32,14 @@ _STATUS = {"identical": EXIT_IDENTICAL, "different": EXIT_DIFFERENT, "not_judged
 class ResumeCheckCommand:
     """Kill a script at exact steps, resume it, and say what it did not restore.
 
-    The script is run whole, then in a fresh copy of the working folder up to a step at which it is killed
-    (SIGKILL), then resumed by the same command with the words of --resume-args after it. The step at which
-    it goes on is found by its parameters; from there every step is compared with the whole run, bit for bit.
+    The script first runs to its end. Then it runs in a fresh copy of the working folder, is killed (SIGKILL)
+    after some step, and is resumed by the same command with the words of --resume-args added. From the step
+    at which it resumes, every step is compared with the whole run, bit for bit.
     Exit status: 0 identical, 1 different, 2 could not judge.
 
-    In --resume-args, {newest:ckpt/*.pt} is the file (or folder) that matches and was changed last, {step} the
-    number of steps before the kill, and {run} the run's folder, also in the arguments of the script.
+    In --resume-args, {newest:ckpt/*.pt} stands for the matching file or folder that was changed last, {step}
+    for the number of steps before the kill, and {run} for the run's folder. {run} also works in the arguments
+    of the script.
 
     Examples:
       samebits resume-check --resume-args "--resume last.pt" train.py --epochs 2
@@ -63,29 +64,32 @@ class ResumeCheckCommand:
         )
         parser.add_argument(
             "--resume-args", required=True, metavar="WORDS",
-            help="what a resumed run has after the script's arguments, split as by a shell; empty if the "
+            help="added to the script's arguments when it resumes, and split as by a shell; empty if the "
             "script resumes by itself",
         )  # fmt: skip
         parser.add_argument(
             "--kill-at", type=_numbers, default=(), metavar="N,...",
-            help="kill right after so many optimizer steps; one killed and one resumed run for each "
-            "(default: two that suit the number of steps)",
+            help="kill after N optimizer steps; each N takes one killed and one resumed run (default: two "
+            "that suit the length of the run)",
         )  # fmt: skip
         parser.add_argument(
-            "--kills", type=whole_number(1), metavar="N", help="kill after N numbers of steps drawn at random"
+            "--kills",
+            type=whole_number(1),
+            metavar="N",
+            help="kill N times, each after a random number of steps",
         )
         parser.add_argument(
             "--share", action="append", default=[], metavar="PATH",
-            help="a file or folder in the working folder that all runs use together, such as data (default: "
-            "each run has a copy of everything)",
+            help="a file or folder in the working folder, such as data, that all runs share (default: each "
+            "run has a copy of everything; repeatable)",
         )  # fmt: skip
         parser.add_argument("--steps", type=whole_number(2), metavar="N", help="stop each run after N steps")
         parser.add_argument(
-            "--budget", type=seconds, metavar="SECONDS", help="begin no further kill after so much time"
+            "--budget", type=seconds, metavar="SECONDS", help="begin no further kill after this time"
         )
         add_privacy_option(parser)
-        parser.add_argument("--no-progress", action="store_true", help="no live line on a terminal")
-        add_control_options(parser)
+        parser.add_argument("--no-progress", action="store_true", help="show no live line")
+        add_control_options(parser, brief=True)
         parser.add_argument(
             "--keep", metavar="DIR", help="where the records go (default: .samebits/SCRIPT-resume-N)"
         )
@@ -97,7 +101,7 @@ class ResumeCheckCommand:
         return parser.parse_command(arguments)
 
     def run(self, options: argparse.Namespace) -> int:
-        """Run the script as often as it takes and print what was found."""
+        """Run the script as often as it takes and print the verdict."""
         refuse_rank("resume-check")
         if options.kill_at and options.kills:
             raise SamebitsError("--kill-at and --kills were both given; expected one of them", slug="usage")
@@ -137,13 +141,13 @@ def _printed(result: ResumeCheck, options: argparse.Namespace) -> int:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """The type of `--kill-at`."""
+    """Parse the value of `--kill-at`."""
     parse = whole_number(1)
     return tuple(parse(part.strip()) for part in text.split(","))
 
 
 def _folder(options: argparse.Namespace) -> Path:
-    """A folder that holds no record of an earlier check."""
+    """Return a folder without records of an earlier check."""
     if options.keep is not None:
         refuse_missing(Path(options.keep).absolute().parent)
         return Path(options.keep)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class RunCommand:
     """Run a script once and keep a record of it.
 
-    The script behaves as it does under plain `python`: its output, its exit status and its bits are its own.
-    Compare two records with `samebits compare`, or let `samebits verify` do both runs.
+    The script behaves as under plain `python`: it has the same output, exit status and bits. Compare two
+    records with `samebits compare`, or let `samebits verify` make both runs.
 
     Examples:
       samebits run train.py --epochs 1
@@ -62,14 +62,14 @@ class RunCommand:
         parser.add_argument(
             "--record",
             metavar="PATH",
-            help="the record (default: .samebits/SCRIPT-N.sbr); in a distributed run the folder of the "
+            help="the record (default: .samebits/SCRIPT-N.sbr), or in a distributed run the folder for the "
             "records of all ranks (default: .samebits/SCRIPT-N.ranks)",
         )
-        parser.add_argument("--force", action="store_true", help="replace the record if it exists")
+        parser.add_argument("--force", action="store_true", help="overwrite the record if it exists")
         return parser.parse_command(arguments)
 
     def run(self, options: argparse.Namespace) -> int:
-        """Run the script; its status is ours."""
+        """Run the script, and return its exit status."""
         check_target(options.target)
         control, pins, ranks = control_of(options), pins_of(options), rank_facts()
         record = self._record(options, ranks)
@@ -115,27 +115,29 @@ class RunCommand:
 
 
 def add_recording_options(parser: ScriptParser) -> None:
-    """The options that `run` and `verify` share."""
+    """Add the options that `run` and `verify` share."""
     parser.add_argument(
         "--level",
         choices=("step", "op"),
         default="step",
-        help="record each step, or also every operation (default: step)",
+        help="record only steps, or also every operation (default: step)",
     )
     parser.add_argument("--steps", type=whole_number(1), metavar="N", help="stop the script after N steps")
     add_privacy_option(parser)
-    parser.add_argument("--no-progress", action="store_true", help="nothing in the last row of the terminal")
+    parser.add_argument(
+        "--no-progress", action="store_true", help="show no live line in the last row of the terminal"
+    )
 
 
 def add_privacy_option(parser: ScriptParser) -> None:
-    """The option of all commands that keep records."""
+    """Add the option of all commands that write records."""
     parser.add_argument(
         "--no-arguments",
         action="store_true",
-        help="keep none of the script's arguments in records (known kinds of secrets are masked anyway)",
+        help="record none of the script's arguments (known kinds of secrets are always masked)",
     )
 
 
 def wants_progress(options: argparse.Namespace) -> bool:
-    """Whether a live line is shown: only on a terminal."""
+    """Tell whether to show a live line: only on a terminal."""
     return not options.no_progress and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"

@@ -1,4 +1,4 @@
-"""Parsing a command line that ends in somebody else's command line."""
+"""Parse a command line that ends with the command line of a script."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class ScriptParser(CommandParser):
         super().__init__(**fields)
 
     def option_names(self) -> frozenset[str]:
-        """All options, such as `--json`."""
+        """Return all options, such as `--json`."""
         return frozenset(name for action in self._actions for name in action.option_strings)
 
     def parse_command(self, arguments: Sequence[str], *, target_required: bool = True) -> argparse.Namespace:
-        """The options, and the script as `target`; None where there is none and none is required."""
+        """Return the options, and the script as `target`; None if there is none and none is required."""
         start = self._target_index(arguments)
-        # First: --help and wrong options come before all.
+        # --help and wrong options come first.
         options = self.parse_args(self._joined(arguments[:start]))
         rest = arguments[start:]
         options.target = self._target(rest) if rest or target_required else None
@@ -82,7 +82,7 @@ class ScriptParser(CommandParser):
         return len(arguments)
 
     def _has_value(self, word: str, following: Sequence[str]) -> bool:
-        """Whether the word after an option is its value; a value that may be left out is a number."""
+        """Tell whether the word after an option is its value; an optional value is always a number."""
         action = next((a for a in self._actions if word in a.option_strings), None)
         if action is None or action.nargs == 0:
             return False
@@ -102,17 +102,17 @@ class ScriptParser(CommandParser):
 
 
 def add_state_only(parser: argparse.ArgumentParser) -> None:
-    """Add the option of the commands that judge."""
+    """Add `--state-only`."""
     parser.add_argument(
         "--state-only",
         action="store_true",
-        help="exit status 0 where parameters, gradients, optimizer states and saved files are identical and "
-        "only values that the script reads out (prints, logs) differ",
+        help="exit with status 0 if only values that the script reads out (prints, logs) differ: parameters, "
+        "gradients, optimizer states and saved files are identical",
     )
 
 
 def whole_number(least: int) -> Callable[[str], int]:
-    """The type of an option that counts something."""
+    """Return the parser of an option that counts something."""
 
     def parse(text: str) -> int:
         value = int(text) if text.isascii() and text.isdigit() else least - 1
@@ -125,12 +125,12 @@ def whole_number(least: int) -> Callable[[str], int]:
 
 
 def seconds(text: str) -> float:
-    """The type of an option that is a time in seconds."""
+    """Parse a time in seconds."""
     return _above_zero(text, "seconds")
 
 
 def days(text: str) -> float:
-    """The type of an option that is a time in days."""
+    """Parse a time in days."""
     return _above_zero(text, "days")
 
 

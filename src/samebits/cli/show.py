@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class ShowCommand:
     """Show what a record holds.
 
-    The command, how the run ended, the environment, and one digest per step and kind of state.
-    A record that was cut short by a kill is shown as far as it goes.
+    The summary has the command, how the run ended, the environment, and for each step one digest per kind
+    of state. A record that was cut short by a kill is shown as far as it goes.
 
     Examples:
       samebits show .samebits/train-1.sbr
@@ -41,13 +41,15 @@ class ShowCommand:
         """Read the words that follow `show`."""
         before, after = description(self)
         parser = CommandParser(prog="samebits show", description=before, epilog=after)
-        parser.add_argument("record", metavar="RECORD")
+        parser.add_argument("record", metavar="RECORD", help="the file that a run left")
         parser.add_argument(
-            "--events", metavar="KINDS", help=f"list these events instead: all, or some of {','.join(KINDS)}"
+            "--events",
+            metavar="KINDS",
+            help=f"list events instead: `all`, or kinds separated by commas ({', '.join(KINDS)})",
         )
         parser.add_argument("--step", type=whole_number(0), metavar="N", help="only events of step N")
         parser.add_argument(
-            "--json", action="store_true", help="print JSON; with --events one object per line"
+            "--json", action="store_true", help="print JSON; with --events, one object per line"
         )
         return parser.parse_args(list(arguments))
 
@@ -64,7 +66,7 @@ class ShowCommand:
 
 
 def _texts(options: argparse.Namespace, info: RunInfo, events: Iterator[Event]) -> Iterable[str]:
-    """What is printed, piece by piece: a record may hold millions of events."""
+    """Return the output piece by piece: a record may hold millions of events."""
     style = style_of(sys.stdout)
     if options.events is not None:
         return map(report.event_json, events) if options.json else report.render_events(events, style)
@@ -82,7 +84,7 @@ def _check_step(step: int | None, reader: RecordReader) -> None:
 
 
 def _counted(reader: RecordReader) -> RunInfo:
-    """What is known of the run, with as many steps as a comparison counts."""
+    """Return the facts of the run, with the number of steps that a comparison counts."""
     return replace(reader.info, steps=reader.n_steps())
 
 

@@ -36,10 +36,11 @@ _TELLING = ("--seeds", "--versus", "--against")  # options that decide what is r
 class SpreadCommand:
     """Run a script with several seeds and show how much the seed alone changes.
 
-    Each seed is a fresh run with all generators seeded. Read are the metrics that the script prints or logs,
-    and its loss at each backward pass; shown are the curves with median and band, and mean, deviation and
-    95 % interval of the final value. With a second configuration: whether the two differ beyond seed noise.
-    Finished seeds are not run again. Exit status: 0 done, 2 could not.
+    Each seed is a fresh run with all generators seeded. The metrics are what the script prints or logs, and
+    its loss at each backward pass. The report shows a curve for each seed, and the mean, the standard
+    deviation and the 95 % interval of the final value. With a second configuration it also says whether the
+    two differ by more than seed noise. Finished seeds are not run again.
+    Exit status: 0 done, 2 could not be done.
 
     Examples:
       samebits spread --seeds 0..9 train.py --lr 0.1
@@ -69,7 +70,7 @@ class SpreadCommand:
         return _with_folder_options(parser, parser.parse_command(arguments))
 
     def run(self, options: argparse.Namespace) -> int:
-        """Run what has not finished yet, and print what all of it shows."""
+        """Run the seeds that have not finished yet, and print the report."""
         refuse_rank("spread")
         _warn_of_own_words(options)
         configurations = _configurations(options)
@@ -89,49 +90,53 @@ class SpreadCommand:
 
 
 def _add_runs(parser: ScriptParser) -> None:
-    parser.add_argument("--seeds", metavar="LIST", help="such as 0..9 or 0,3,7 (default: 0..4)")
+    parser.add_argument("--seeds", metavar="LIST", help="the seeds, such as 0..9 or 0,3,7 (default: 0..4)")
     parser.add_argument(
         "--versus",
         metavar="ARGS",
-        help="a second configuration: arguments that replace, or come after, the first's",
+        help="compare with a second configuration: arguments that replace the first's, or are added",
     )
-    parser.add_argument("--against", metavar="FOLDER", help="compare with a spread that was made before")
+    parser.add_argument("--against", metavar="FOLDER", help="compare with an earlier spread")
     parser.add_argument(
-        "--jobs", type=whole_number(1), metavar="N", help="runs at a time (default: one per core)"
+        "--jobs", type=whole_number(1), metavar="N", help="make N runs at a time (default: one per core)"
     )
     parser.add_argument(
-        "--threads", type=whole_number(1), metavar="N", help="OMP_NUM_THREADS of each run (default: 1)"
+        "--threads", type=whole_number(1), metavar="N", help="set OMP_NUM_THREADS of each run (default: 1)"
     )
     parser.add_argument("--steps", type=whole_number(1), metavar="N", help="stop each run after N steps")
     parser.add_argument(
-        "--seed-argument", default="", metavar="NAME", help="give the script its seed as NAME SEED too"
+        "--seed-argument", default="", metavar="NAME", help="also pass the seed to the script, as NAME SEED"
     )
-    parser.add_argument("--fresh", action="store_true", help="run again what has finished before")
+    parser.add_argument("--fresh", action="store_true", help="run finished seeds again")
     parser.add_argument(
-        "--reseed", action="store_true", help="seeds that the script sets itself follow from the seed too"
+        "--reseed",
+        action="store_true",
+        help="change the seeds that the script sets itself along with the seed",
     )
 
 
 def _add_output(parser: ScriptParser) -> None:
-    parser.add_argument("--metric", metavar="NAME", help="the metric (default: see --list-metrics)")
-    parser.add_argument("--list-metrics", action="store_true", help="print what --metric can be")
+    parser.add_argument(
+        "--metric", metavar="NAME", help="the metric to show (--list-metrics marks the default)"
+    )
+    parser.add_argument("--list-metrics", action="store_true", help="list the metrics, and exit")
     parser.add_argument(
         "--last",
         type=whole_number(1),
         default=1,
         metavar="K",
-        help="final value: mean of the last K (default: 1)",
+        help="take the mean of the last K values as the final value (default: 1)",
     )
     parser.add_argument(
-        "--plot", metavar="PATH", help="where the plot goes (default: the folder of the spread)"
+        "--plot", metavar="PATH", help="path of the plot (default: in the folder of the spread)"
     )
-    parser.add_argument("--no-plot", action="store_true", help="no plot")
+    parser.add_argument("--no-plot", action="store_true", help="draw no plot")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--no-progress", action="store_true", help="no live line on a terminal")
+    parser.add_argument("--no-progress", action="store_true", help="show no live line")
 
 
 def _with_folder_options(parser: ScriptParser, options: argparse.Namespace) -> argparse.Namespace:
-    """Options that follow a finished spread are ours: a folder has no arguments. A script's stay its own."""
+    """Parse the options that follow a finished spread: a folder has no arguments, but a script has."""
     target: Target = options.target
     if target.script is not None and is_spread(Path(target.script)):
         parser.parse_args(list(target.arguments), namespace=options)
@@ -140,19 +145,19 @@ def _with_folder_options(parser: ScriptParser, options: argparse.Namespace) -> a
 
 
 def _warn_of_own_words(options: argparse.Namespace) -> None:
-    """Say that options of ours that follow the script are the script's, unless they must be meant for it."""
+    """Warn that options of samebits that follow the script go to the script."""
     words = (word.partition("=")[0] for word in options.target.arguments)
     ours = [word for word in words if word in _TELLING]
     if ours:
         write(
-            f"samebits: {ours[0]} follows the script, so the script gets it; put it before the script if it "
-            "is meant for samebits",
+            f"samebits: {ours[0]} follows the script, so the script gets it; if it is meant for samebits, "
+            "put it before the script",
             sys.stderr,
         )
 
 
 def _configurations(options: argparse.Namespace) -> list[Configuration]:
-    """What is asked for is run, or loaded if it is a finished spread."""
+    """Run the configurations, or load those that are finished spreads."""
     if options.plot is not None and not options.no_plot:
         refuse_missing(Path(options.plot).absolute().parent, Path(options.plot))
     if options.versus is not None and options.against is not None:
@@ -163,10 +168,10 @@ def _configurations(options: argparse.Namespace) -> list[Configuration]:
         if options.versus is not None:
             message = f"{target.script} is a finished spread; expected --against FOLDER in place of --versus"
             raise SamebitsError(message, slug="usage")
-        found = [load_configuration(Path(target.script))]
+        configurations = [load_configuration(Path(target.script))]
     else:
-        found = _run(options, target)
-    return found if against is None else [*found, against]
+        configurations = _run(options, target)
+    return configurations if against is None else [*configurations, against]
 
 
 def _run(options: argparse.Namespace, target: Target) -> list[Configuration]:
@@ -186,9 +191,7 @@ def _run(options: argparse.Namespace, target: Target) -> list[Configuration]:
         other = merged_arguments(target.arguments, _split(options.versus))
         second = dataclasses.replace(target, arguments=other)
         if other == target.arguments:
-            message = (
-                f"--versus {options.versus!r} changes nothing; expected arguments that the first has not"
-            )
+            message = f"--versus {options.versus!r} changes nothing; expected other arguments"
             raise SamebitsError(message, slug="usage")
         requests.append(dataclasses.replace(request, target=second))
     live = SeedCount(sys.stderr) if wants_progress(options) else None
@@ -200,7 +203,7 @@ def _run(options: argparse.Namespace, target: Target) -> list[Configuration]:
 
 
 def _with_hint(error: SamebitsError, options: argparse.Namespace) -> SamebitsError:
-    """The error; when the script did not know an argument that is an option of ours, with what to do."""
+    """Return the error, with a hint if the script refused an argument that is an option of samebits."""
     ours = [word for word in options.target.arguments if word.partition("=")[0] in options.own_options]
     if error.slug != "spread-failed" or not ours or "argument" not in str(error):
         return error
@@ -231,7 +234,7 @@ def _plotted(spread: Spread, options: argparse.Namespace) -> Spread:
 
 
 def _shows_blocks() -> bool:
-    """Whether standard output can show the characters that curves are drawn with."""
+    """Tell whether standard output can show the characters of the curves."""
     try:
         BLOCKS.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

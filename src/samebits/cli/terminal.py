@@ -1,4 +1,4 @@
-"""What the streams of this process can show."""
+"""Text and live lines on the streams of this process."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _COLOUR = re.compile(r"(\x1b\[(?:0|(?:[12]|3[123])(?:;(?:[12]|3[123]))*)m)")  # 
 
 
 def write(text: str, stream: TextIO) -> None:
-    """Print a text, the one way to a terminal.
+    """Print a text; everything that reaches a terminal goes through here.
 
-    Control characters, whoever they came from, and what the stream's encoding cannot express are shown as
-    escape sequences. Only our own colours pass, and only on a terminal.
+    Control characters, and characters that the stream's encoding lacks, are shown as escape sequences.
+    Only the colours of samebits pass, and only on a terminal.
     """
     if stream.isatty():
         parts = _COLOUR.split(text)
@@ -48,10 +48,10 @@ _MOST_SEEDS = 8
 
 
 class Phases:
-    """Announces each run.
+    """A live announcement of each run.
 
-    A run whose output is shown gets a line above it. Others are named in the last row of the terminal only,
-    where it can be kept; the run itself adds its steps there.
+    A run whose output is shown gets a line above it. Other runs are named in the last row of the terminal, if
+    it can be reserved; the run itself adds its steps there.
 
     Args:
         stream: a terminal.

@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 class VerifyCommand:
     """Run a script twice and say, bit for bit, whether it is the same.
 
-    Each run is a fresh process. Identical means: parameters, buffers, gradients and optimizer state are equal
-    at every step, and so is every value that the script reads out of a tensor or saves.
-    If not, the runs are repeated with every operation recorded, and the first one that differed is named
-    together with your line that caused it. Exit status: 0 identical, 1 different, 2 could not judge.
+    Each run is a fresh process. The runs are identical if parameters, buffers, gradients and optimizer states
+    are equal at every step, and so is every value that the script reads out of a tensor or saves. If they
+    differ, samebits runs the script again with every operation recorded, and names the first operation that
+    differed and your line that caused it. Exit status: 0 identical, 1 different, 2 could not judge.
 
     Examples:
       samebits verify train.py --epochs 1
       samebits verify --steps 20 -m mypackage.train
       samebits verify --runs 5 --stress train.py    # what differs only rarely
       samebits verify --seed 3 train.py             # is it repeatable once samebits controls it?
-      samebits verify --fix train.py                # and a patch, tried by more runs
+      samebits verify --fix train.py                # look for a patch, and try it
       samebits verify --replay --steps 3 train.py   # which operations do not repeat?
       samebits verify --json train.py > verdict.json
       samebits verify --nproc-per-node 2 train.py   # as `torchrun --nproc-per-node 2 train.py`
@@ -65,45 +65,30 @@ class VerifyCommand:
             "--runs", type=whole_number(2), default=2, metavar="N", help="compare N runs (default: 2)"
         )
         add_recording_options(parser)
-        add_control_options(parser)
-        add_pin_options(parser)
         parser.add_argument(
-            "--stress",
+            "--full", action="store_true", help="let later runs go on after their first difference"
+        )
+        parser.add_argument(
+            "--one-at-a-time",
             action="store_true",
-            help="perturb what must not matter, differently in each run: hash seed, memory fill, "
-            "address layout, thread scheduling",
-        )
-        parser.add_argument(
-            "--replay",
-            nargs="?",
-            type=whole_number(1),
-            const=1,
-            default=0,
-            metavar="N",
-            help="one more run in which each operation is executed again, N times (default: 1), on the same "
-            "inputs and generator states: names those that do not repeat",
-        )
-        parser.add_argument(
-            "--full", action="store_true", help="do not stop the later runs at their first difference"
-        )
-        _add_folder_options(parser)
-        parser.add_argument(
-            "--nproc-per-node",
-            type=whole_number(1),
-            metavar="N",
-            help="start N ranks each time, by torch's elastic launcher, and compare each rank with itself",
-        )
-        _add_explanation_options(parser)
-        parser.add_argument(
-            "--keep",
-            metavar="DIR",
-            help="where the records go, of all runs (default: .samebits/SCRIPT-verify-N, where those of the "
-            "compared runs and of the operations stay)",
+            help="never make two runs at the same time",
         )
         add_state_only(parser)
         parser.add_argument(
+            "--verbose", action="store_true", help="show all evidence, all notes and every run"
+        )
+        parser.add_argument(
+            "--keep",
+            metavar="DIR",
+            help="keep the records of all runs in DIR (default: those of the compared runs and of the "
+            "operations, in .samebits/SCRIPT-verify-N)",
+        )
+        parser.add_argument(
             "--json", action="store_true", help="print one JSON object; the script's output goes to stderr"
         )
+        _add_run_options(parser)
+        _add_explanation_options(parser)
+        add_control_options(parser, brief=True)
         return parser.parse_command(arguments)
 
     def run(self, options: argparse.Namespace) -> int:
@@ -129,7 +114,7 @@ class VerifyCommand:
                     failed = error
             status = print_result(result, told, verbose=options.verbose, state_only=options.state_only)
         if failed is not None:
-            options.json = False  # the one object is printed
+            options.json = False  # the one object is printed already
             raise failed
         if result.interrupted:
             raise KeyboardInterrupt
@@ -178,7 +163,7 @@ def _request(options: argparse.Namespace) -> VerifyRequest:
 
 
 def _written(fix: Fix, folder: Path, *, wanted: bool) -> Fix:
-    """The fix, written as a diff, and to the user's files if it is confirmed and wanted.
+    """Write the fix as a diff, and to the user's files if it is confirmed and wanted.
 
     Raises:
         SamebitsError: see `write_diff` and `apply`.
@@ -187,70 +172,84 @@ def _written(fix: Fix, folder: Path, *, wanted: bool) -> Fix:
     return apply(fix) if wanted and fix.confirmed else fix
 
 
-def _add_folder_options(parser: ScriptParser) -> None:
-    """Options for what runs find on disk."""
-    parser.add_argument(
+def _add_run_options(parser: ScriptParser) -> None:
+    """Add the options that change how the script is run."""
+    group = parser.add_argument_group("how the script is run")
+    group.add_argument(
         "--fresh",
         action="store_true",
-        help="run each time in a copy of the working folder: no run finds what another has written",
+        help="give each run its own copy of the working folder, so that none finds what another wrote",
     )
-    parser.add_argument(
+    group.add_argument(
         "--share",
         action="append",
         default=[],
         metavar="PATH",
-        help="with --fresh: a file or folder that all runs use together, through a link (repeatable)",
+        help="with --fresh: link this file or folder instead of copying it (repeatable)",
     )
+    group.add_argument(
+        "--stress",
+        action="store_true",
+        help="change what should not matter in each run: hash seed, memory contents, addresses, thread "
+        "scheduling",
+    )
+    group.add_argument(
+        "--replay",
+        nargs="?",
+        type=whole_number(1),
+        const=1,
+        default=0,
+        metavar="N",
+        help="make one more run that executes each operation again, N times (default: 1), and name those "
+        "that do not repeat",
+    )
+    group.add_argument(
+        "--nproc-per-node",
+        type=whole_number(1),
+        metavar="N",
+        help="start N ranks with torch's elastic launcher, and compare each rank with itself",
+    )
+    add_pin_options(group)
 
 
 def _add_explanation_options(parser: ScriptParser) -> None:
-    """Options for what happens when the runs differ."""
-    parser.add_argument(
-        "--no-localise",
-        "--no-localize",
-        action="store_true",
-        help="on a difference, do not run again to find the operation",
-    )
-    parser.add_argument(
+    """Add the options for what happens if the runs differ."""
+    group = parser.add_argument_group("if the runs differ")
+    group.add_argument(
         "--quick",
         action="store_true",
-        help="on a difference, end with the first answer: the operation, its line and the likely cause, "
-        "which no run has proven",
+        help="end with the operation, its line and the likely cause, without runs that prove it",
     )
-    parser.add_argument(
-        "--no-interventions",
-        action="store_true",
-        help="on a difference, find the operation, but do not run with one thing or another pinned",
-    )
-    parser.add_argument(
+    group.add_argument(
         "--fix",
         action="store_true",
-        help="on a difference, look for a change of your source that takes it away, try it on a copy, "
-        "and print it as a diff",
+        help="look for a change of your source, try it on a copy, and print it as a diff",
     )
-    parser.add_argument(
-        "--apply",
-        action="store_true",
-        help="with --fix: write a confirmed change to your files",
+    group.add_argument(
+        "--apply", action="store_true", help="with --fix: write a confirmed change to your files"
     )
-    parser.add_argument(
+    group.add_argument(
         "--budget",
         type=seconds,
         metavar="SECONDS",
-        help="time for explaining a difference, and as much for --fix (default: 3 minutes, or 20 times the "
-        "first run if longer)",
+        help="time for explaining, and as much again for --fix (default: 3 minutes, or 20 times the first "
+        "run if that is longer)",
     )
-    parser.add_argument(
-        "--one-at-a-time",
+    group.add_argument(
+        "--no-interventions",
         action="store_true",
-        help="make no two runs at the same time, even if the script changes nothing outside of itself and "
-        "processors and memory are left",
+        help="find the operation, but do not look for the cause by further runs",
     )
-    parser.add_argument("--verbose", action="store_true", help="show all evidence, and every run")
+    group.add_argument(
+        "--no-localise",
+        "--no-localize",
+        action="store_true",
+        help="do not run again to find the operation",
+    )
 
 
 def _folder(options: argparse.Namespace) -> Path:
-    """A folder that holds no record of an earlier verification."""
+    """Return a folder without records of an earlier verification."""
     if options.keep is not None:
         refuse_missing(Path(options.keep).absolute().parent)
         return Path(options.keep)

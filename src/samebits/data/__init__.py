@@ -1,4 +1,4 @@
-"""Order and randomness of training data as functions of the seed, the epoch and the sample: docs/data.md.
+"""Order and randomness of data as functions of the seed, the epoch and the sample: docs/reference/data.md.
 
 Importing the package imports neither torch nor numpy; its names do, when they are first used.
 """

@@ -132,7 +132,7 @@ class DataLoader(torch_data.DataLoader[Any]):
 
     Workers, prefetching, persistent workers, the start method, the number of ranks and resuming change
     neither the order of samples nor the values that loading them draws from Python's `random`, NumPy, torch
-    and generators that the dataset holds. Making an iterator draws nothing. See docs/data.md.
+    and generators that the dataset holds. Making an iterator draws nothing. See docs/reference/data.md.
 
     Each `iter()` begins the next epoch; a loop that is left early ends its epoch.
 

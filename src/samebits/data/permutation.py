@@ -69,7 +69,7 @@ MAX_SIZE = 2**62
 
 
 class Permutation:
-    """An order of `range(size)` that follows from a key; docs/data.md defines it exactly.
+    """An order of `range(size)` that follows from a key; docs/reference/data.md defines it exactly.
 
     Up to 16384 elements are sorted by a keyed hash of 64 bits, and the table is stored. More are moved by a
     Feistel network over the smallest power of two that holds them, applied again to values that land outside

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 NO_NUMBERS = (
     "an iterable dataset is read by several workers, so its elements have no numbers that do not depend on "
-    "the workers; they are keyed by worker. samebits.DataLoader reads datasets in shards (docs/data.md)"
+    "the workers; they are keyed by worker. samebits.DataLoader reads datasets in shards "
+    "(docs/reference/data.md)"
 )
 # Their indices come once in an epoch, on all ranks together; DistributedSampler's padding aside.
 _ONCE = ("SequentialSampler", "SubsetRandomSampler", "DistributedSampler")

@@ -118,15 +118,16 @@ def deterministic(
 
     Args:
         seed: from 0 to 2**64 - 1; None leaves all RNG sources alone.
-        switches: name -> value of those that are not to have the table's own value (docs/switches.md);
-            True and False stand for `on` and `off`, and `leave` leaves a switch alone.
+        switches: name -> value of those that are not to have the table's own value
+            (docs/reference/switches.md); True and False stand for `on` and `off`, and `leave`
+            leaves a switch alone.
         all_switches: False touches only those in `switches`.
         on_drift: what happens when a switch or a generator is changed later: `warn`, `error`, `restore` or
             `ignore`.
         workers: seed DataLoader workers too.
         more: `per_rank=True`: each process of a distributed run gets a seed of its own. `keyed_samples=True`:
             what a dataset draws while a sample is loaded follows from the seed, the epoch and the sample, so
-            that the number of workers does not matter (docs/data.md).
+            that the number of workers does not matter (docs/reference/data.md).
 
     Raises:
         SamebitsError: no seed (`seed`), no such switch (`switch-unknown`) or value (`switch-value`), no such

@@ -1,4 +1,4 @@
-"""The digest of a tensor: 128 bits that tell its exact bits, shape and dtype (docs/digest.md).
+"""The digest of a tensor: 128 bits that tell its exact bits, shape and dtype (docs/reference/digest.md).
 
 The package can be called: `samebits.digest(model.state_dict())` is `samebits.digest.digest(…)`.
 Importing it does not import torch; its names do, when they are first used.

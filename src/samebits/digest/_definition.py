@@ -1,4 +1,4 @@
-"""The definition of the digest, without torch: constants, dtype codes, closing (docs/digest.md)."""
+"""The definition of the digest, without torch: constants, dtype codes, closing (docs/reference/digest.md)."""
 
 from __future__ import annotations
 

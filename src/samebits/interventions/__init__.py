@@ -1,4 +1,4 @@
-"""Interventions: each fixes one thing in a run, the same in every run that has it (docs/pins.md)."""
+"""Interventions: each fixes one thing in a run, the same in every run (docs/reference/interventions.md)."""
 
 from __future__ import annotations
 

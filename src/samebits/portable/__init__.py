@@ -1,4 +1,4 @@
-"""Portable mode: the same bits on any thread count, instruction set and torch release (docs/portable.md).
+"""Portable mode: the same bits on any threads, CPU and release of torch (docs/reference/portable.md).
 
 The package can be called: `with samebits.portable():` is `with samebits.portable.portable():`.
 Importing it does not import torch; the first use of its names does.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["NUMERICS_VERSION", "Coverage", "covered_ops", "is_covered", "portable"]
 
 NUMERICS_VERSION = 1
-"""The version of docs/portable-numerics.md, in every record of a portable run: another one is other bits."""
+"""The version of docs/reference/portable-numerics.md, in every portable record: another has other bits."""
 
 _HOMES = {
     "Coverage": "coverage",

@@ -7,7 +7,7 @@ from typing import Any
 from samebits._runtime.frames import FrameRanks, nearest_site
 from samebits.errors import SamebitsError
 
-DOC_PAGE = "docs/portable.md"
+DOC_PAGE = "docs/reference/portable.md"
 
 
 def refuse_op(op: Any) -> SamebitsError:

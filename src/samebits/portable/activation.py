@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def portable() -> Iterator[None]:
-    """Compute with portable numerics inside the block: the same bits on every machine (docs/portable.md).
+    """Compute with portable numerics inside the block: the same bits anywhere (docs/reference/portable.md).
 
     It holds for this thread, for threads that are started inside the block, and for processes that are forked
     there. For a whole script and the processes that it spawns, use `samebits run --portable script.py`.

@@ -34,7 +34,7 @@ class CoveredOp:
             tensor is sparse.
         kind: `kernel`: a portable kernel; `exact`: torch's own, proven; `move`: torch's own, which computes
             nothing; `integer`: torch's own for integers and bools only.
-        section: its section of docs/portable-numerics.md; empty for torch's own.
+        section: its section of docs/reference/portable-numerics.md; empty for torch's own.
     """
 
     name: str

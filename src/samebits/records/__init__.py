@@ -1,1 +1,1 @@
-"""Records of runs: events, the file format (docs/record-format.md), reading and writing. No torch."""
+"""Records of runs: events, the file format (docs/reference/record-format.md), reading, writing. No torch."""

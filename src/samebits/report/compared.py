@@ -1,4 +1,4 @@
-"""`samebits.compare`: two records compared from Python, with a result that prints as the command's report."""
+"""`samebits.compare`: it compares two records from Python, and its result prints the command's report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ComparedRecords(Comparison):
         return f"<{type(self).__name__}: {self.report.partition(os.linesep)[0].strip()}>"
 
     def _repr_html_(self) -> str:
-        """The same in HTML, for notebooks."""
+        """Return the report as HTML, for notebooks."""
         word = self.verdict.replace("_", " ")
         rest = html.escape(self.report.removeprefix(word))
         colour = _HTML_COLOURS[self.verdict]

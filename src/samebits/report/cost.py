@@ -1,4 +1,4 @@
-"""What switches cost, as a table with bars and as JSON."""
+"""The cost of switches, as a table with bars and as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEAD = ("", "ms/step", "cost", "spread")
 
 
 def render_cost(report: CostReport, style: Style) -> str:
-    """A table: what each variant costs, its spread, and a bar.
+    """Return a table: the cost of each variant, its spread, and a bar.
 
     Args:
         report: what was measured.
@@ -30,13 +30,13 @@ def render_cost(report: CostReport, style: Style) -> str:
     cells = [_cells(cost) for cost in report.costs]
     widths = [max(map(len, column)) for column in zip(_HEAD, *cells, strict=True)]
     widths[0] = min(widths[0], max(_LEAST_NAME, style.width - sum(widths[1:]) - len(_GAP) * len(widths[1:])))
-    room = min(_MOST_BAR, style.width - sum(widths) - len(_GAP) * len(widths))
+    bar_width = min(_MOST_BAR, style.width - sum(widths) - len(_GAP) * len(widths))
     lines = [style.paint(_aligned(_HEAD, widths), "dim")]
     for cost, row in zip(report.costs, cells, strict=True):
         end = (
             _failure(cost, style, widths[0])
             if cost.failure
-            else _bar(cost, report.noise, longest, room, style)
+            else _bar(cost, report.noise, longest, bar_width, style)
         )
         lines.append(f"{_aligned(row, widths)}{_GAP}{end}".rstrip())
     lines += ["", *style.wrap(_how(report))]
@@ -63,7 +63,7 @@ def render_cost_json(report: CostReport) -> str:
 
 
 def _cells(cost: Cost) -> tuple[str, str, str, str]:
-    """Name and figures; no figures where there are none."""
+    """Return the name and the figures of a row; a failure has no figures."""
     name = cost.variant.name[:_MOST_NAME]
     if cost.failure:
         return name, "", "", ""
@@ -75,7 +75,7 @@ def _cells(cost: Cost) -> tuple[str, str, str, str]:
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """The name to the left, figures to the right."""
+    """Align the name left and the figures right."""
     name, *figures = (
         f"{cell[:width]:{'<' if index == 0 else '>'}{width}}"
         for index, (cell, width) in enumerate(zip(cells, widths, strict=True))
@@ -84,17 +84,17 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _failure(cost: Cost, style: Style, name_width: int) -> str:
-    room = max(20, style.width - name_width - len(_GAP))
-    return style.paint(f"not measured: {cost.failure}"[:room], "yellow")
+    width = max(20, style.width - name_width - len(_GAP))
+    return style.paint(f"not measured: {cost.failure}"[:width], "yellow")
 
 
-def _bar(cost: Cost, noise: float, longest: float, room: int, style: Style) -> str:
+def _bar(cost: Cost, noise: float, longest: float, width: int, style: Style) -> str:
     if cost.variant.name == OFF:
         return ""
     low, high = cost.spread
     clear = low - 1 > noise or 1 - high > noise
     colour = ("red" if cost.ratio > 1 else "green") if clear else "dim"
-    return style.paint("#" * round(room * abs(cost.ratio - 1) / longest), colour)
+    return style.paint("#" * round(width * abs(cost.ratio - 1) / longest), colour)
 
 
 def _percent(ratio: float) -> str:
@@ -104,9 +104,10 @@ def _percent(ratio: float) -> str:
 def _how(report: CostReport) -> str:
     request = report.request
     text = (
-        f"Median time of {report.steps} steps in each of {request.rounds} runs; cost: median over the runs "
-        "of the ratio to `off` in the same round; spread: the least and the greatest. `off again` is off "
-        f"once more: two equal variants differ by up to {100 * report.noise:.1f}% here; less is noise."
+        f"ms/step is the median time of {report.steps} steps in each of {request.rounds} runs. cost is the "
+        "median of the ratios to `off` in the same round; spread is the smallest and the largest ratio. "
+        f"`off again` repeats `off`: equal variants differ by up to {100 * report.noise:.1f}% here, so less "
+        "is noise."
     )
     known = (OFF, ON, AGAIN)
     notes = [

@@ -1,4 +1,4 @@
-"""What threatens each promise here, as text or JSON."""
+"""The threats to each promise on this machine, as text or JSON."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _LONGEST_NAME = 38
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is to be shown.
+    """The parts of the report that were asked for.
 
     Args:
-        promises: that were asked for.
+        promises: those to show.
         why: show reasons and sources.
         all_switches: show every switch.
     """
@@ -51,15 +51,15 @@ def render_text(here: EnvironmentSnapshot, threats: Sequence[Threat], request: R
     """The threats, grouped by promise; then the switches; then a summary."""
     lines = _header(here, style)
     for promise in (EVERY, *request.promises):
-        found = [threat for threat in threats if threat.promise == promise]
-        if found or promise != EVERY:
-            lines += ["", *_group(promise, found, request, style)]
+        own = [threat for threat in threats if threat.promise == promise]
+        if own or promise != EVERY:
+            lines += ["", *_group(promise, own, request, style)]
     lines += _switches(here, request, style)
     return "\n".join([*lines, "", *_summary(threats, request, style)])
 
 
 def render_json(here: EnvironmentSnapshot, threats: Sequence[Threat]) -> str:
-    """The same as one JSON object: the schema of docs/doctor.md."""
+    """The same as one JSON object: the schema of docs/reference/doctor.md."""
     differ = {view.name for view in differing(here)}
     switches = [
         {**asdict(view), "promises": list(view.promises), "differs": view.name in differ}
@@ -78,7 +78,7 @@ def render_json(here: EnvironmentSnapshot, threats: Sequence[Threat]) -> str:
 
 
 def render_error(message: str) -> str:
-    """The object when it was not possible to look."""
+    """Return the object for a check that was not possible."""
     counts = {level.replace(" ", "_"): 0 for level in LEVELS}
     fields = {"schema": SCHEMA, "error": message, "torch": None, "counts": counts}
     return _text({**fields, "threats": [], "switches": []})
@@ -108,13 +108,13 @@ def _group(promise: str, threats: Iterable[Threat], request: Request, style: Sty
 
 
 def _threat(threat: Threat, request: Request, style: Style) -> list[str]:
-    found = style.wrap(printable(threat.found), indent=_INDENT)
+    text = style.wrap(printable(threat.found), indent=_INDENT)
     label = style.paint(f"  {threat.level:{_INDENT - 2}}", *_COLOURS[threat.level])
-    lines = [label + found[0][_INDENT:], *found[1:]]
+    lines = [label + text[0][_INDENT:], *text[1:]]
     lines += style.wrap(f"> {printable(threat.remedy)}", indent=_INDENT, hanging=_INDENT + 2)
     if request.why:
-        text = f"{threat.why} [{threat.source}]"
-        lines += [style.paint(line, "dim") for line in style.wrap(printable(text), indent=_INDENT)]
+        reason = f"{threat.why} [{threat.source}]"
+        lines += [style.paint(line, "dim") for line in style.wrap(printable(reason), indent=_INDENT)]
     return lines
 
 
@@ -142,7 +142,7 @@ def _switches(here: EnvironmentSnapshot, request: Request, style: Style) -> list
 
 
 def _value(view: SwitchView, here: EnvironmentSnapshot) -> str:
-    """The value now, and what becomes of it under control."""
+    """Return the value now, and the one under control."""
     if view.missing:
         return f"missing: {view.missing}"
     now = view.now or "not set"

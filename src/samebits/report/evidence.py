@@ -1,4 +1,4 @@
-"""The sentences of evidence: all English that is said of an `Evidence`."""
+"""The sentences of evidence: every `Evidence` in English."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _EARLIER = {EventKind.BATCH: "batches already differed", EventKind.LOSS: "the lo
 
 
 def sentence(evidence: Evidence) -> str:
-    """What was seen, in a sentence without a full stop."""
+    """Return the evidence as a sentence without a full stop."""
     form = _SENTENCES[evidence.code]
     return form.format(*evidence.arguments) if isinstance(form, str) else form(*evidence.arguments)
 
 
 def sentences(evidence: Iterable[Evidence]) -> list[str]:
-    """The sentences of some evidence."""
+    """Return the sentences of some evidence."""
     return [sentence(each) for each in evidence]
 
 
@@ -49,12 +49,12 @@ def _from_outside(tensor: str, description: str) -> str:
 
 
 def _memory(op: str, reader: Call) -> str:
-    return f"{op} gives memory that holds whatever was in it before; it was read by {_call(reader)}"
+    return f"{op} returns memory that still holds its old contents; it was read by {_call(reader)}"
 
 
 def _other_order(op: str, site: Site | None, in_one_thread: bool) -> str:  # noqa: FBT001 - as evidence has it
     where = " in one thread" if in_one_thread else ""
-    return f"the same operations ran in another order{where}: {op} at {site_text(site)}"
+    return f"the same operations ran in a different order{where}: {op} at {site_text(site)}"
 
 
 def _other_makers(*makers: Call | None) -> str:
@@ -78,9 +78,7 @@ def _steps(number: int) -> str:
 def _generator(source: str, step: int, used: int | None, seeding: Evidence, moved: bool) -> str:  # noqa: FBT001
     use = "" if used is None else f"; it was used at step {used}"
     later = (
-        "; after that, other amounts were drawn from it or another state was put in its place"
-        if moved
-        else ""
+        "; after that, the runs drew different amounts from it, or its state was replaced" if moved else ""
     )
     return f"the state of {generator_words(source)} differed at step {step}{use}; {sentence(seeding)}{later}"
 
@@ -88,7 +86,7 @@ def _generator(source: str, step: int, used: int | None, seeding: Evidence, move
 def _put_back(source: str) -> str:
     return (
         f"{generator_words(source)} was in the same state at the end of the step: the op drew from another "
-        "generator, or the state was put back"
+        "generator, or the state was restored"
     )
 
 
@@ -99,7 +97,9 @@ def _drew_elsewhere(first: Site | None, first_op: str, second: Site | None, seco
 
 def _generator_found(op: str, site: Site | None, library: str) -> str:
     verb = "seeded its workers from" if library == "torch" else "found"
-    return f"{op} at {site_text(site)} {verb} {words_of(library)}'s generator in another state in each run"
+    return (
+        f"{op} at {site_text(site)} {verb} {words_of(library)}'s generator in a different state in each run"
+    )
 
 
 def _from_entropy(op: str, site: Site | None) -> str:
@@ -109,19 +109,19 @@ def _from_entropy(op: str, site: Site | None) -> str:
 
 def _value(op: str, site: Site | None, given: bool, values: tuple[str, ...]) -> str:  # noqa: FBT001
     verb, shown = "was given" if given else "gave", f": {values[0]} and {values[1]}" if values else ""
-    return f"{op} at {site_text(site)} {verb} other values in the two runs{shown}"
+    return f"{op} at {site_text(site)} {verb} different values in the two runs{shown}"
 
 
 def _not_repeated(differing: int, repetitions: int, calls: int, site: Site | None) -> str:
     return (
-        f"executed again with the same inputs and generator states, it gave other bits in {differing} of "
+        f"executed again with the same inputs and generator states, it gave different bits in {differing} of "
         f"{repetitions} repetitions, called {calls} times at {site_text(site)}"
     )
 
 
 def _pins_in_vain(pins: tuple[str, ...], op: str) -> str:
     words = " and ".join(intervention_named(name).words for name in pins)
-    return f"{words} the runs still differed there, so {op} is not the reason, or not alone"
+    return f"{words} the runs still differed there, so {op} is not the reason, or not the only one"
 
 
 _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
@@ -129,7 +129,7 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
         f"while it ran, other threads wrote the same memory: {_threads(*names)}"
     ),
     EvidenceCode.OUTPUT_DIFFERED: (
-        "inputs, arguments and generator state were the same in both runs, the output was not"
+        "inputs, arguments and generator state were the same in both runs, but the output was not"
     ),
     EvidenceCode.OTHER_NUMBER_OF_TENSORS: "it got {} tensors in the first run, {} in the second",
     EvidenceCode.OTHER_ARGUMENTS: "its arguments were ({}) in the first run and ({}) in the second",
@@ -138,20 +138,22 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
     ),
     EvidenceCode.FROM_OUTSIDE: _from_outside,
     EvidenceCode.NOT_RECORDED_BEFORE: "operations before step {} were not recorded",
-    EvidenceCode.OTHER_BATCH: lambda site: f"the loader at {site_text(site)} gave other contents in each run",
+    EvidenceCode.OTHER_BATCH: lambda site: (
+        f"the loader at {site_text(site)} gave different contents in each run"
+    ),
     EvidenceCode.MEMORY_AS_IT_WAS: _memory,
     EvidenceCode.OTHER_ORDER: _other_order,
     EvidenceCode.THREADS_TOOK_PART: lambda *names: f"threads that took part: {_threads(*names)}",
     EvidenceCode.READ_BY: lambda call: f"the result was read by {_call(call)}",
     EvidenceCode.OTHER_MAKERS: _other_makers,
-    EvidenceCode.OTHER_OUTPUT: lambda call: f"it took another output of {_call(call)} in each run",
+    EvidenceCode.OTHER_OUTPUT: lambda call: f"it took a different output of {_call(call)} in each run",
     EvidenceCode.SUCH_EVENTS: "{} such events are origins",
     EvidenceCode.SHAPES_DIFFER: _shapes,
-    EvidenceCode.RUNS_DIVERGED: "from here on the runs did different things",
+    EvidenceCode.RUNS_DIVERGED: "from here on, the runs did different things",
     EvidenceCode.WENT_ON: _went_on,
-    EvidenceCode.SOURCE_NOT_RECORDED: "where its contents came from is not recorded",
-    EvidenceCode.TOO_LONG_TO_ALIGN: "the step is too long to align: where the runs part is not known",
-    EvidenceCode.NOT_IN_STEP: "only one run has it, out of place: the record is damaged",
+    EvidenceCode.SOURCE_NOT_RECORDED: "the record does not show where its contents came from",
+    EvidenceCode.TOO_LONG_TO_ALIGN: "the step is too long to align: it is not known where the runs diverge",
+    EvidenceCode.NOT_IN_STEP: "only one run has it, and in the wrong order: the record is damaged",
     EvidenceCode.ONE_SIDED_TENSOR: "only the {} run has {}",
     EvidenceCode.STEPS_DIFFER: _steps,
     EvidenceCode.ALREADY_DIFFERED: lambda kind, step: f"{_EARLIER[kind]} at step {step}",
@@ -159,15 +161,15 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
     EvidenceCode.NEVER_SEEDED: "it was never seeded",
     EvidenceCode.NOT_SEEDED_LATER: "it was not seeded after recording began",
     EvidenceCode.SEEDED_ALIKE: lambda call, site: (
-        f"both runs seeded it alike, last by {call} at {site_text(site)}"
+        f"both runs gave it the same seed, last by {call} at {site_text(site)}"
     ),
     EvidenceCode.SEEDED_BY_ONE: lambda call, site: f"only one run seeded it, by {call} at {site_text(site)}",
-    EvidenceCode.SEEDED_OTHER_TIMES: "one run seeded it {} times, the other {} times",
+    EvidenceCode.SEEDED_OTHER_TIMES: "one run seeded it {} times, the other run {} times",
     EvidenceCode.SEEDED_DIFFERENTLY: lambda first, second, site: (
         f"it was seeded differently: {first} and {second} at {site_text(site)}"
     ),
     EvidenceCode.GIVEN_GENERATOR: (
-        "it drew from a generator that was given to it, which was in another state in each run"
+        "it drew from a generator that was given to it, which was in a different state in each run"
     ),
     EvidenceCode.GENERATOR_PUT_BACK: _put_back,
     EvidenceCode.GENERATOR_BEFORE: lambda source, op, seeding: (
@@ -178,16 +180,18 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
     ),
     EvidenceCode.DREW_ELSEWHERE: _drew_elsewhere,
     EvidenceCode.DREW_OTHER_AMOUNT: lambda op, site: (
-        f"then {op} at {site_text(site)} drew another amount of numbers in each run"
+        f"then {op} at {site_text(site)} drew a different amount of numbers in each run"
     ),
     EvidenceCode.GENERATOR_DIFFERED: _generator_found,
     EvidenceCode.SEED_FROM_ENTROPY: _from_entropy,
     EvidenceCode.MEMORY_UNWRITTEN: lambda op, site: (
-        f"{op} at {site_text(site)} gave memory that nothing had written, with other contents in each run"
+        f"{op} at {site_text(site)} gave memory that nothing had written, with different contents in each run"
     ),
-    EvidenceCode.ORDER_GIVEN: lambda op, site: f"{op} at {site_text(site)} gave another order in each run",
+    EvidenceCode.ORDER_GIVEN: lambda op, site: (
+        f"{op} at {site_text(site)} gave a different order in each run"
+    ),
     EvidenceCode.VALUE_GIVEN: _value,
-    EvidenceCode.OTHER_SOURCES: "{} other sources gave other values too",
+    EvidenceCode.OTHER_SOURCES: "{} other sources also gave different values",
     EvidenceCode.THREAD_NUMBERS: ("the first run ended with {} threads for an op, the second with {}"),
     EvidenceCode.ENTERED: lambda site, op: f"it entered at {site_text(site)} ({op})",
     EvidenceCode.LEFT_BY_RUN_BEFORE: lambda path, site: (
@@ -204,18 +208,18 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
         f"seen once run 1's value was put in place of run 2's at {site_text(site)} ({op})"
     ),
     EvidenceCode.PINS_WITHOUT_TRACE: (
-        "{}, but nothing in the record or in the script's source shows how that can have acted: the cause "
-        "stays open"
+        "{}, but nothing in the record or in the script's source shows how that could have worked: the cause "
+        "is still open"
     ),
     EvidenceCode.PINS_DID_NOT_HELP: _pins_in_vain,
     EvidenceCode.RANKS_DIFFER: "{}",
     EvidenceCode.DIFFERENT_BEFORE_FIRST_STEP: (
-        "they differ before the first step: they were loaded, or made, differently after the wrapping"
+        "they differ before the first step: they were loaded or made differently after the wrapping"
     ),
     EvidenceCode.NO_GRADIENT: "a rank had no gradient of it in that step",
     EvidenceCode.GRADIENTS_EQUAL: (
-        "its gradients were the same bits on these ranks: what the optimizer did with them was not (another "
-        "learning rate or state, a step that one rank left out)"
+        "its gradients had the same bits on these ranks, but the optimizer did something different (another "
+        "learning rate or state, or a step that one rank left out)"
     ),
     EvidenceCode.GRADIENTS_DIFFER: (
         "its gradients already differed: they were not averaged over the ranks in that step (`no_sync`, a "

@@ -1,4 +1,4 @@
-"""The verdict as one JSON object, for machines: the schema of docs/cli.md."""
+"""The verdict as one JSON object, for machines: the schema of docs/reference/cli.md."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SCHEMA = 1
 
 
 def render(comparison: Comparison, fix: Fix | None = None) -> str:
-    """The object; the first finding is the first origin.
+    """Return the object; the first finding is the first origin.
 
     Args:
         comparison: the verdict.
-        fix: the patch, where one was asked for; the object then has a key more.
+        fix: the patch, if one was asked for; the object then has the key `fix`.
     """
     more = {} if fix is None else {"fix": _fix(fix)}
     return _text(
@@ -46,11 +46,11 @@ def render(comparison: Comparison, fix: Fix | None = None) -> str:
 
 
 def render_error(message: str, failure: str = "") -> str:
-    """The object for what could not be judged because of an error.
+    """Return the object for runs that could not be judged because of an error.
 
     Args:
         message: what went wrong.
-        failure: the traceback, where the error is one of samebits itself.
+        failure: the traceback, if the error is a bug in samebits.
     """
     return _text(
         {
@@ -71,7 +71,7 @@ def render_error(message: str, failure: str = "") -> str:
 
 
 def _findings(comparison: Comparison) -> tuple[Finding, ...]:
-    """The origins, and after them the operations that did not repeat."""
+    """Return the origins, followed by the operations that did not repeat."""
     return comparison.findings + (comparison.replayed.findings if comparison.replayed is not None else ())
 
 

@@ -1,4 +1,4 @@
-"""What each error message means and what to do: the entries of docs/messages.md, on a terminal."""
+"""The entries of docs/reference/messages.md, which explain each error message, on a terminal."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from samebits.report.style import Style
 
 _PACKAGE = Path(__file__).parents[1]
-# An installed package carries the page (setup.py); a checkout has it where it is written.
-_PLACES = (_PACKAGE / "messages.md", _PACKAGE.parents[1] / "docs" / "messages.md")
+# An installed package contains the page (setup.py); a checkout has it in docs/.
+_PATHS = (_PACKAGE / "messages.md", _PACKAGE.parents[1] / "docs" / "reference" / "messages.md")
 _ENTRY = re.compile(r"^## ([a-z0-9-]+)$", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 
 
 def read_entries() -> dict[str, str]:
-    """Every slug with its text in Markdown.
+    """Return every slug with its text in Markdown.
 
     Raises:
         SamebitsError: the page is missing from this installation; `explain-missing`.
     """
-    page = next((path for path in _PLACES if path.is_file()), None)
+    page = next((path for path in _PATHS if path.is_file()), None)
     if page is None:
         message = (
-            f"the page of messages is missing from this installation ({_PLACES[0]}); install samebits again"
+            f"the page of messages is missing from this installation ({_PATHS[0]}); install samebits again"
         )
         raise SamebitsError(message, slug="explain-missing")
     parts = _ENTRY.split(page.read_text(encoding="utf-8"))
@@ -37,7 +37,7 @@ def read_entries() -> dict[str, str]:
 
 
 def render_entry(slug: str, text: str, style: Style) -> str:
-    """One entry, its paragraphs set to the width of the terminal.
+    """Return one entry, wrapped to the width of the terminal.
 
     Args:
         slug: of the entry.
@@ -51,7 +51,7 @@ def render_entry(slug: str, text: str, style: Style) -> str:
 
 
 def render_slugs(entries: Mapping[str, str], style: Style) -> str:
-    """The list of slugs, each with the first sentence of its entry."""
+    """Return the list of slugs, each with the first sentence of its entry."""
     width = max(map(len, entries)) + 2
     lines = []
     for slug, text in entries.items():
@@ -62,15 +62,13 @@ def render_slugs(entries: Mapping[str, str], style: Style) -> str:
 
 
 def _set(paragraph: str, style: Style) -> list[str]:
-    """Code, tables and lists keep their lines."""
+    """Wrap a paragraph; code, tables and lists keep their lines."""
     if paragraph.startswith(("```", "|", "- ", "    ")):
         return [line for line in paragraph.splitlines() if not line.startswith("```")]
     return style.wrap(_plain(paragraph))
 
 
 def _plain(markdown: str) -> str:
-    """One line of text: links keep their words, and their address where it is not a page of ours."""
-    text = _LINK.sub(
-        lambda found: found[1] if "://" not in found[2] else f"{found[1]} ({found[2]})", markdown
-    )
+    """Return one line of text: links become their words, with the address if it is not a page of samebits."""
+    text = _LINK.sub(lambda link: link[1] if "://" not in link[2] else f"{link[1]} ({link[2]})", markdown)
     return " ".join(text.replace("\\*", "*").split())

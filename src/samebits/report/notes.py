@@ -1,4 +1,4 @@
-"""The sentences of notes: all English that is said of a `Note`."""
+"""The sentences of notes: every `Note` in English."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from samebits.records.notes import Note
 
 _MOST_NAMES = 5
-_MOST_PINS = 6
+_MOST_INTERVENTIONS = 6
 _MOST_CHILDREN = 8
 _FACTS = {
     ("source", "commit"): "commit of the script's repository",
@@ -46,7 +46,7 @@ _FACTS = {
     ("machine", "gpu_driver"): "GPU driver",
     ("libraries",): "numeric libraries loaded",
 }
-# Tables of facts: what one entry is called, and what is said of one that is missing.
+# Tables of facts: the name of one entry, and the word for a missing one.
 _TABLES = {
     ("torch", "threads"): ("{} threads", "unknown"),
     ("torch", "switches"): ("torch.{}", "missing"),
@@ -75,9 +75,9 @@ _PARTS = {
     RecordedPart.VALUES: "values",
 }
 _PURPOSES = {"record": "record ops", "replay": "execute ops again"}
-_NOT_KEPT = "run 1 had no such event, or did not keep it"
+_NOT_SAVED = "run 1 had no such event, or did not keep it"
 _OTHER_FORM = "they had another shape or dtype, or no contents of a kind that can be kept"
-_REASONS = {"missing": _NOT_KEPT, "misfit": _OTHER_FORM, "both": f"{_NOT_KEPT}; {_OTHER_FORM}"}
+_REASONS = {"missing": _NOT_SAVED, "misfit": _OTHER_FORM, "both": f"{_NOT_SAVED}; {_OTHER_FORM}"}
 _STILL_OPEN = {
     "which": "find out which of these matter",
     "chance": "see in more pairs whether that was chance",
@@ -85,22 +85,22 @@ _STILL_OPEN = {
 
 
 def sentence(note: Note) -> str:
-    """The note in a sentence, without a full stop.
+    """Return the note as a sentence without a full stop.
 
     Args:
-        note: with the arguments of its code.
+        note: a code and its arguments.
     """
     form = _SENTENCES[note.code]
     return form.format(*note.arguments) if isinstance(form, str) else form(*note.arguments)
 
 
 def sentences(notes: Iterable[Note]) -> list[str]:
-    """The sentences of some notes."""
+    """Return the sentences of some notes."""
     return [sentence(note) for note in notes]
 
 
 def gathered(notes: Sequence[Note]) -> list[str]:
-    """The sentences of some notes, with one for all values that could not be put in place, at the end."""
+    """Return the sentences of some notes; one at the end counts all values that could not be put in place."""
     missing = [note for note in notes if note.code is NoteCode.NOT_PLACED]
     if len(missing) < 2:
         return sentences(notes)
@@ -109,7 +109,7 @@ def gathered(notes: Sequence[Note]) -> list[str]:
 
 
 def fact_difference(fact: FactDifference) -> str:
-    """A fact that differs between two environments, and its values."""
+    """Name a fact that differs between two environments, with its values."""
     if fact.entry is None:
         name, missing = _FACTS[fact.path], "unknown"
     else:
@@ -165,13 +165,13 @@ def _listed(names: tuple[str, ...], most: int) -> str:
 def _one_sided(kind: EventKind, op: str, site: tuple[str, int] | None, first: int, second: int) -> str:
     at = f" at {site[0]}:{site[1]}" if site else ""
     counts = f"{first} in the first, {second} in the second"
-    return f"the {kind} `{op}`{at} gave values that only one run has: {counts}"
+    return f"the {kind} `{op}`{at} gave values in only one run: {counts}"
 
 
 def _kept_longer(step: int, number: int) -> str:
     return (
-        f"from step {step} on only one run still holds {number} tensor{'' if number == 1 else 's'} of models "
-        "that take no part any more: when they are freed is up to Python's garbage collector"
+        f"from step {step} on, only one run still holds {number} tensor{'' if number == 1 else 's'} of "
+        "models that are no longer used: Python's garbage collector decides when they are freed"
     )
 
 
@@ -192,8 +192,8 @@ def _on_no_rank(site: Site | None, epoch: int, missing: int, size: int) -> str:
 def _padded(site: Site | None, repeated: int, size: int) -> str:
     verb = "comes" if repeated == 1 else "come"
     return (
-        f"{_loader(site)}: of {size} samples {repeated} {verb} twice in an epoch: DistributedSampler pads "
-        "the shares to one length"
+        f"{_loader(site)}: {repeated} of {size} samples {verb} twice in an epoch, because "
+        "DistributedSampler pads the shards to one length"
     )
 
 
@@ -213,8 +213,8 @@ def _earlier_files(run: int, files: tuple[tuple[str, Site], ...], more: int, bef
     shown = "; ".join(f"{path}, read at {site_text(site)}" for path, site in files)
     listed = shown + (f" and {more} more" if more else "")
     text = (
-        f"run {run} read what run {run - 1} had written ({listed}); with `--fresh` each run has its own copy "
-        "of the folder"
+        f"run {run} read what run {run - 1} had written ({listed}); `--fresh` gives each run its own copy of "
+        "the folder"
     )
     compared = f". Run {run + 1} is compared with run {run}; of run 1 {before}"
     return text if before is None else text + compared
@@ -227,20 +227,20 @@ def _children(*others: tuple[str, int | None]) -> str:
 
 def _replay_differed(unrepeated: bool, how: str | None) -> str:  # noqa: FBT001 - as a note holds it
     why = (
-        "as operations that do not repeat can"
+        "which is possible if operations do not repeat"
         if unrepeated
         else "although every operation repeated: one of them races and did not show it (`--replay 5` looks "
         "more often), a thread raced, something beside them depends on time, or torch chose other "
-        "operations because it was watched (docs/recording.md)"
+        "operations because it was watched (docs/reference/recording.md)"
     )
-    return f"the run with operations executed again gave other bits than run 1, {why}: {how}"
+    return f"the run with operations executed again gave different bits from run 1, {why}: {how}"
 
 
 _NOT_PLACED = "run 1's value could not be put in place"
 _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.UNREADABLE_TENSORS: "{} tensor(s) could not be read and were left out",
     NoteCode.PINNED: _pinned,
-    NoteCode.NO_ROOM: "no more values could be kept, {} MB are full: {} further event(s) at the origins",
+    NoteCode.NO_ROOM: ("no more values could be kept, {} MB are full: {} further event(s) at the origins"),
     NoteCode.NOT_RECORDED: _not_recorded,
     NoteCode.NOT_PLACED: _not_placed,
     NoteCode.CHILD_NOT_RECORDED: _child_not_recorded,
@@ -251,17 +251,17 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.EXCLUDED: _excluded,
     NoteCode.ONE_SIDED_VALUES: _one_sided,
     NoteCode.GENERATOR_DIFFERED: lambda seen: f"{evidence.sentence(seen)}; nothing that was compared differs",
-    NoteCode.EARLY_DIFFERENCE: "the {} differed at step {}, but not the state or an output",
+    NoteCode.EARLY_DIFFERENCE: "the {} differed at step {}, but the state and the outputs did not",
     NoteCode.ARGUMENTS_NOT_RECORDED: (
-        "arguments were not recorded (--no-arguments): whether both runs had the same is not known"
+        "arguments were not recorded (--no-arguments), so it is not known whether both runs had the same"
     ),
     NoteCode.ARGUMENTS_MASKED: (
-        "secrets in arguments are masked in the records: whether both runs had the same is not known"
+        "secrets in arguments are masked in the records, so it is not known whether both runs had the same"
     ),
     NoteCode.ENVIRONMENT: lambda fact: f"the environments differ: {fact_difference(fact)}",
     NoteCode.MORE_OF_ENVIRONMENT: "the environments differ: {} further differences",
     NoteCode.STATE_MOVED: (
-        "from step {} on the same values come in another order: {} state tensors have other names"
+        "from step {} on, the same values come in a different order: {} state tensors have other names"
     ),
     NoteCode.STATE_KEPT_LONGER: _kept_longer,
     NoteCode.UNREAD_MEMORY: "{} holds memory that was never written; nothing that was compared read it",
@@ -272,13 +272,12 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
         "the search ended after {} pairs of tensors and operations: there may be further origins"
     ),
     NoteCode.SEARCH_TIME: (
-        "the time for explaining was over before the records were searched to the end: there may be further "
-        "origins"
+        "there was no time to search the records to the end: there may be further origins"
     ),
     NoteCode.EVENT_MISSING: "the record lacks an event that others refer to",
     NoteCode.RANK_STEPS: _rank_steps,
     NoteCode.AVERAGED: lambda *names: (
-        f"{some(names)} differed and was equal again later: averaged from time to time"
+        f"{some(names)} differed and was equal again later, so it is averaged from time to time"
     ),
     NoteCode.SAME_BATCHES: "all ranks had the same batches in {} of {} steps",
     NoteCode.SAME_SAMPLES: lambda site, number: (
@@ -302,8 +301,8 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     ),
     NoteCode.INTERRUPTED: "interrupted: this is what is known so far",
     NoteCode.OUT_OF_TIME: (
-        "the time for explaining, {:.0f} s, was over before the search was: this is what is known so far; "
-        "--budget SECONDS gives it more"
+        "the time for explaining, {:.0f} s, ran out: this is what is known so far; --budget SECONDS gives it "
+        "more"
     ),
     NoteCode.SEARCH_FAILED: "the search for the cause ended early: {}",
     NoteCode.PATCH_SEARCH_FAILED: "the search for a patch ended early: {}",
@@ -311,46 +310,47 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.EXIT_STATUS: "{} ended with exit status {} in both runs, without an exception",
     NoteCode.READ_EARLIER_FILES: _earlier_files,
     NoteCode.DIFFERENCE_NOT_SEEN_AGAIN: (
-        "the difference was not seen again in further runs with nothing changed, so runs with something "
-        "pinned or patched would show nothing: the cause stays open"
+        "further runs without any change did not differ, so runs with something pinned or patched would show "
+        "nothing: the cause is still open"
     ),
     NoteCode.PINS_IN_DOUBT: lambda shown, open_question: (
         f"{shown}; there was no time to {_STILL_OPEN[open_question]}"
     ),
     NoteCode.PINS_IN_VAIN: lambda *names: (
-        f"the runs still differed with these pinned: {_listed(names, _MOST_PINS)} (`samebits verify --pin`)"
+        f"the runs still differed with these pinned: {_listed(names, _MOST_INTERVENTIONS)} "
+        "(`samebits verify --pin`)"
     ),
     NoteCode.OPS_TAKE_TOO_LONG: (
-        "with every operation recorded the script takes too long for the time for explaining: shown is "
-        "what the step-level runs saw; --budget SECONDS gives it more"
+        "with every operation recorded, the script takes longer than the time for explaining, so this is "
+        "what the step-level runs showed; --budget SECONDS gives it more"
     ),
     NoteCode.OPS_FAILED: (
-        "the script failed when every operation was recorded ({}); shown is what the step-level runs saw"
+        "the script failed when every operation was recorded ({}), so this is what the step-level runs showed"
     ),
     NoteCode.OPS_FAILED_FROM_START: (
         "the script failed when every operation was recorded from its start ({})"
     ),
     NoteCode.OPS_AGREED: (
         "the runs did not differ in {} more pairs with every operation recorded: recording slows the script "
-        "and puts its operations in line, which hides some races. Shown is what the step-level runs saw; "
-        "`samebits verify --stress` may bring it out"
+        "down and runs its operations one by one, which hides some races. This is what the step-level runs "
+        "showed; `samebits verify --stress` may show the difference again"
     ),
-    NoteCode.NO_OP_BLAMED: "no operation could be blamed; shown is what the step-level runs saw",
+    NoteCode.NO_OP_BLAMED: "the operation was not found, so this is what the step-level runs showed",
     NoteCode.VALUES_NOT_FETCHED: (
         "the values could not be fetched: in {} more pairs of runs the operation gave the same bits, or was "
         "not reached in the same way"
     ),
-    NoteCode.ORIGINS_OUT_OF_TIME: (
-        "the time was over before all origins were looked for: there may be further ones"
-    ),
+    NoteCode.ORIGINS_OUT_OF_TIME: ("there was no time to look for all origins: there may be further ones"),
     NoteCode.CHILDREN_DIFFER_TOO: _children,
     NoteCode.CHILD_COMPARED: "the child process {} was compared too: {} steps",
-    NoteCode.REPLAY_ENDED: "the script did not come to its end while operations were executed again: {}",
-    NoteCode.NOT_REPLAYED: "no operation could be executed again: no record of that",
+    NoteCode.REPLAY_ENDED: "the script did not finish while operations were executed again: {}",
+    NoteCode.NOT_REPLAYED: "no operation was executed again: that run left no record",
     NoteCode.REPLAY_DIFFERED: _replay_differed,
     NoteCode.WHOLE_RUN: lambda note: f"whole run: {sentence(note)}",
     NoteCode.NO_TIME_FOR_KILLS: lambda *steps: (
-        f"the time is spent: no kill after {', '.join(map(str, steps))} steps"
+        f"there was no time to kill the script after {', '.join(map(str, steps))} steps"
     ),
-    NoteCode.REPETITION_NOT_SEEN: "interrupted before it was seen whether the script itself repeats",
+    NoteCode.REPETITION_NOT_SEEN: (
+        "interrupted before the script itself was run twice, so it is not known whether it repeats"
+    ),
 }

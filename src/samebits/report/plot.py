@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from samebits.commands.spread.summary import Measured, Spread
 
 NO_MATPLOTLIB = "matplotlib is not installed: no plot (`pip install matplotlib`)"
-# Blue and vermillion of Okabe and Ito's palette: told apart by all common kinds of colour vision, and by
+# Blue and vermillion of Okabe and Ito's palette: they differ for all common kinds of colour vision, and by
 # their lightness in print.
 _COLOURS = ("#0072B2", "#D55E00")
 _SINGLE = "#8A8A8A"
@@ -38,7 +38,7 @@ _STYLE = {
 
 
 def can_plot() -> bool:
-    """Whether matplotlib is installed and can be imported."""
+    """Tell whether matplotlib can be imported."""
     try:
         importlib.import_module("matplotlib.figure")
     except ImportError:
@@ -122,15 +122,15 @@ def _draw_finals(axes: Any, spread: Spread) -> None:
         offsets = [number + scatter * ((index % 5) - 3) for index in range(len(values))]
         colour = _COLOURS[number]
         axes.scatter(offsets, values, s=22, color=colour, alpha=0.7, linewidth=0, zorder=2)
-        found = measured.estimate
-        if found is None:
+        estimate = measured.estimate
+        if estimate is None:
             continue
         error = None
-        if found.interval is not None:
-            error = [[found.mean - found.interval[0]], [found.interval[1] - found.mean]]
+        if estimate.interval is not None:
+            error = [[estimate.mean - estimate.interval[0]], [estimate.interval[1] - estimate.mean]]
         axes.errorbar(
             [number + (-0.3 if joined and number == 0 else 0.3)],
-            [found.mean],
+            [estimate.mean],
             yerr=error,
             fmt="D",
             color="black",
@@ -164,8 +164,8 @@ def _short(text: str, most: int) -> str:
 
 
 def _thinned(x: Any, y: Any) -> tuple[list[float], list[float]]:
-    """At most so many points as a plot can show; each stands for the values around it, the ends are kept."""
+    """Return at most as many points as a plot can show: every n-th one, and the last."""
     stride = -(-len(x) // _LONG)
-    places = sorted({*range(0, len(x), stride), len(x) - 1}) if len(x) else []
-    finite = [y[place] if math.isfinite(y[place]) else math.nan for place in places]
-    return [x[place] for place in places], finite
+    indices = sorted({*range(0, len(x), stride), len(x) - 1}) if len(x) else []
+    finite = [y[index] if math.isfinite(y[index]) else math.nan for index in indices]
+    return [x[index] for index in indices], finite

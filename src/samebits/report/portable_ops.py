@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 _HEADINGS = {
     "kernel": "A portable kernel",
     "exact": "torch's own, one IEEE operation or a choice",
-    "move": "torch's own, moves and makes data",
+    "move": "torch's own, moves or creates data",
     "integer": "torch's own, for integers and bools only",
 }
 
 
 def render_text(ops: Sequence[CoveredOp], style: Style) -> str:
-    """The ops by kind and section of the specification.
+    """List the ops by kind and section of the specification.
 
     Args:
         ops: what to show.
@@ -38,9 +38,9 @@ def render_text(ops: Sequence[CoveredOp], style: Style) -> str:
         for section, group in itertools.groupby(sorted(chosen, key=key), key):
             names = ", ".join(sorted(op.name for op in group))
             lines += style.wrap(f"{section}: {names}" if section else names, indent=2, hanging=4)
-    none = "No op of that name: portable mode refuses it, unless torch makes it of others."
-    found = f"{len(ops)} ops" if ops else none
-    return "\n".join([found, *lines, ""])
+    none = "No op of that name: portable mode refuses it, unless torch breaks it down into others."
+    headline = f"{len(ops)} ops" if ops else none
+    return "\n".join([headline, *lines, ""])
 
 
 def render_json(ops: Sequence[CoveredOp]) -> str:

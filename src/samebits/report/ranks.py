@@ -23,10 +23,10 @@ _COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
 
 
 def render(result: RankComparison, style: Style, folder: str) -> str:
-    """The report on the ranks of one run.
+    """Return the report on the ranks of one run.
 
     Args:
-        result: what was found.
+        result: the comparison.
         style: colour and width.
         folder: paths are shown relative to it.
     """
@@ -51,7 +51,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def render_launches(comparison: Comparison, ranks: tuple[int, ...], style: Style) -> str:
-    """The report on two launches that were compared rank by rank.
+    """Return the report on two launches that were compared rank by rank.
 
     Args:
         comparison: over all ranks.
@@ -66,7 +66,7 @@ def render_launches(comparison: Comparison, ranks: tuple[int, ...], style: Style
 
 
 def launch_rows(result: LaunchComparison, style: Style, folder: str) -> str:
-    """The final digest of each rank where they are identical, and where the records are.
+    """Return the final digest of each rank, if they are identical, and the folders of the records.
 
     Args:
         result: two launches, compared rank by rank.
@@ -75,10 +75,10 @@ def launch_rows(result: LaunchComparison, style: Style, folder: str) -> str:
     """
     lines: list[str] = []
     if result.comparison.verdict == "identical":
-        for number, (rank, found) in enumerate(sorted(result.ranks.items())):
+        for number, (rank, verification) in enumerate(sorted(result.ranks.items())):
             label = "" if number else "final digest"
-            lines += row(label, f"rank {rank}: {found.comparison.final_digest[0]}", style)
-    records = (run.record for found in result.ranks.values() for run in found.compared)
+            lines += row(label, f"rank {rank}: {verification.comparison.final_digest[0]}", style)
+    records = (run.record for each in result.ranks.values() for run in each.compared)
     for number, where in enumerate(dict.fromkeys(map(os.path.dirname, records))):
         inside = os.path.relpath(where, folder)
         lines += row("" if number else "records", where if inside.startswith("..") else inside, style)
@@ -86,7 +86,7 @@ def launch_rows(result: LaunchComparison, style: Style, folder: str) -> str:
 
 
 def headline(comparison: Comparison, style: Style, text: str | None) -> list[str]:
-    """The verdict in one sentence."""
+    """Return the verdict in one sentence."""
     word = comparison.verdict.replace("_", " ")
     lines = style.wrap(f"{word}: {printable(text or 'no reason was given')}", hanging=2)
     lines[0] = style.paint(word, "bold", _COLOURS[comparison.verdict]) + lines[0][len(word) :]
@@ -94,7 +94,7 @@ def headline(comparison: Comparison, style: Style, text: str | None) -> list[str
 
 
 def render_json(result: RankComparison) -> str:
-    """The object that `compare --json` prints, with `ranks`, `compared` and `left_out` besides."""
+    """Return the object of `compare --json`, with `ranks`, `compared` and `left_out` added."""
     fields = json.loads(json_report.render(result.comparison))
     more = {"ranks": list(result.ranks), "compared": list(result.compared), "left_out": list(result.left_out)}
     return json.dumps({**fields, **more}, indent=2)

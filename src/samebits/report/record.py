@@ -1,4 +1,4 @@
-"""What one record holds, as text or JSON."""
+"""The contents of one record, as text or JSON."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RecordSummary:
         counts: events of each kind.
         n_values: tensors digested.
         first_steps: the first step boundaries.
-        last_steps: the last ones, those of `first_steps` left out.
+        last_steps: the last ones, without those in `first_steps`.
         last_events: the last events.
     """
 
@@ -69,7 +69,7 @@ class RecordSummary:
 
 
 def summarize(path: str, n_bytes: int, info: RunInfo, events: Iterable[Event]) -> RecordSummary:
-    """One pass over the events, in bounded memory."""
+    """Summarise a record in one pass over its events, in bounded memory."""
     counts: Counter[EventKind] = Counter()
     n_values = 0
     first: list[StepSummary] = []
@@ -90,12 +90,12 @@ def summarize(path: str, n_bytes: int, info: RunInfo, events: Iterable[Event]) -
 
 
 def render_text(summary: RecordSummary, style: Style) -> str:
-    """The record at a glance."""
+    """Return the summary as text."""
     return "\n".join([*_header(summary, style), "", *_steps(summary, style), *_tail(summary, style)])
 
 
 def render_json(summary: RecordSummary) -> str:
-    """The same as one JSON object."""
+    """Return the summary as one JSON object."""
     info = summary.info
     return json.dumps(
         {
@@ -123,7 +123,7 @@ def render_json(summary: RecordSummary) -> str:
 
 
 def render_events(events: Iterable[Event], style: Style) -> Iterable[str]:
-    """One line per event."""
+    """Return one line for each event."""
     head = f"{'seq':>6} {'step':>5} {'kind':5} {'op':24} {'site':18} digests"
     yield style.paint(head[: style.width].rstrip(), "dim")
     for event in events:
@@ -131,7 +131,7 @@ def render_events(events: Iterable[Event], style: Style) -> Iterable[str]:
 
 
 def event_json(event: Event) -> str:
-    """One event as a line of JSON."""
+    """Return one event as a line of JSON."""
     tensors = [
         {"role": t.role, "name": t.name, "dtype": t.dtype, "shape": list(t.shape), "digest": digest.hex()}
         for t, digest in zip(event.tensors, event.digests, strict=False)
@@ -159,8 +159,8 @@ def _site_json(site: Site | None) -> dict[str, Any] | None:
 def _step(event: Event, gradients: dict[str, bytes]) -> StepSummary:
     digests = {}
     for role in _ROLES:
-        found = gradients if role == Role.GRAD else {}
-        chosen = b"".join({**found, **_named_digests(event, role)}.values())
+        earlier = gradients if role == Role.GRAD else {}
+        chosen = b"".join({**earlier, **_named_digests(event, role)}.values())
         digests[role] = hashlib.blake2b(chosen, digest_size=16).hexdigest() if chosen else ""
     return StepSummary(event.step, event.op, len(event.digests) + len(gradients), digests)
 
@@ -192,7 +192,9 @@ def _header(summary: RecordSummary, style: Style) -> list[str]:
 
 
 def _status(info: RunInfo) -> str:
-    open_ended = "not closed: the run was killed, or still runs" if info.exit_status is None else "not closed"
+    open_ended = (
+        "not closed: the run was killed, or is still running" if info.exit_status is None else "not closed"
+    )
     text = {"running": open_ended, "stopped": "stopped by samebits"}.get(info.status, info.status)
     if info.exit_status is not None:
         text += f", exit status {info.exit_status}"
@@ -200,7 +202,7 @@ def _status(info: RunInfo) -> str:
 
 
 def _environment(environment: dict[str, Any]) -> list[tuple[str, str]]:
-    """Facts that are a line each; what is nested shows as name=value."""
+    """Return one line for each fact; nested facts are shown as name=value."""
     rows = []
     for name, value in environment.items():
         if value in ("", None, [], {}) or name == "torch":

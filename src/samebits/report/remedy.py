@@ -1,7 +1,7 @@
 """The user's own source lines.
 
-A record names files, and it may come from a stranger. So a line is shown only of Python source: of a regular
-file below the working folder, or, where the runs were made here, of wherever the user's script lies.
+A record names files, and it may come from a stranger. So only lines of Python source are shown, and only
+of regular files below the working folder. If this command made the runs, a line may come from any file.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _LONGEST_LINE = 2_000
 
 @dataclass(frozen=True)
 class Sources:
-    """Whose source lines may be shown.
+    """The rule for which source files may be shown.
 
     Args:
         folder: the working folder; paths are shown relative to it.
-        own: the sites are of runs that this command made, not of records that it was given.
+        own: the runs were made by this command; otherwise the records may come from a stranger.
         replaced: by real path, the contents that the runs had of files that this command has changed since.
     """
 
@@ -47,7 +47,7 @@ class Sources:
 
 
 def source_line(site: Site, sources: Sources) -> str:
-    """The line's text without its indentation; empty when the file is not here or may not be shown."""
+    """Return the text of a line without its indentation; empty if the file is missing or may not be shown."""
     try:
         path = _allowed(site.file, sources)
         if not path or not 0 < site.line <= _MOST_LINES:
@@ -67,7 +67,7 @@ def _contents(path: str, sources: Sources) -> bytes:
 
 
 def _allowed(name: str, sources: Sources) -> str:
-    """The real path of a file that may be shown; empty for another one."""
+    """Return the real path of a file if it may be shown, else nothing."""
     if not os.path.isabs(name):
         return ""
     path, folder = os.path.realpath(name), os.path.realpath(sources.folder)
@@ -80,14 +80,14 @@ def _allowed(name: str, sources: Sources) -> str:
 
 
 def _line(data: bytes, number: int) -> str:
-    """The line of that number, from 1, as Python counts them."""
+    """Return the line with this number, counted from 1 as Python counts."""
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     lines = io.TextIOWrapper(io.BytesIO(data), encoding=encoding, errors="replace")
     return next(itertools.islice(lines, number - 1, None), "")
 
 
 def place(site: Site, folder: str) -> str:
-    """`train.py:12 in main`, the path relative to `folder` where that is shorter."""
+    """Return `train.py:12 in main`; a path inside `folder` is relative to it."""
     path = site.file
     inside = os.path.relpath(path, folder) if os.path.isabs(path) else path
     shown = path if inside.startswith("..") else inside
@@ -96,7 +96,7 @@ def place(site: Site, folder: str) -> str:
 
 
 def remedy_lines(remedy: Remedy, style: Style, folder: str) -> list[str]:
-    """The change in words and line by line, and whether it was run.
+    """Return the change in words and line by line, and whether it was run.
 
     Args:
         remedy: what is proposed.
@@ -109,7 +109,7 @@ def remedy_lines(remedy: Remedy, style: Style, folder: str) -> list[str]:
 
 
 def _changes(changes: Sequence[LineChange], style: Style, folder: str) -> list[str]:
-    """One line before and after; what is more than that as in a diff."""
+    """Show one changed line before and after, and more than one as a diff."""
     if len(changes) == 1 and len(changes[0].before) == len(changes[0].after) == 1:
         (old,), (new,) = changes[0].before, changes[0].after
         return [_code("before", old.strip(), style), _code("after", new.strip(), style)]
@@ -122,7 +122,7 @@ def _changes(changes: Sequence[LineChange], style: Style, folder: str) -> list[s
 
 
 def _code(label: str, text: str, style: Style, *colours: str) -> str:
-    """A line that is printed whole, for it is to be copied."""
+    """Return a line that is never wrapped, because the user will copy it."""
     return style.paint(f"  {label:{LABEL - 2}}", "dim") + style.paint(printable(text), *colours)
 
 
@@ -142,10 +142,10 @@ _COLOURS = {"+": "green", "-": "red", "@": "dim"}
 
 
 def fix_lines(fix: Fix, style: Style, folder: str) -> list[str]:
-    """The patch as a diff, whether it was confirmed, and what was left alone.
+    """Return the patch as a diff, whether it was confirmed, and what was not changed.
 
     Args:
-        fix: what was found.
+        fix: the patch.
         style: colour and width.
         folder: paths are shown relative to it.
     """
@@ -166,5 +166,5 @@ def fix_lines(fix: Fix, style: Style, folder: str) -> list[str]:
 
 def _refusals(fix: Fix) -> list[str]:
     more = len(fix.refusals) - _MOST_REFUSALS
-    shown = [f"left alone: {why}" for why in fix.refusals[:_MOST_REFUSALS]]
+    shown = [f"not changed: {why}" for why in fix.refusals[:_MOST_REFUSALS]]
     return shown + ([f"and {more} more (--json lists all)"] if more > 0 else [])

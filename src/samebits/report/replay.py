@@ -1,4 +1,4 @@
-"""What executing ops again showed, for people."""
+"""The results of executing ops again, as text."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     from samebits.recording.replay_results import ReplaySummary
 
 _MOST_OPS = 6
-# Nothing can be learnt from these, so they are only counted.
+# Repeating these shows nothing, so they are only counted.
 _COUNTED = ("view", "uninitialised memory", "no tensor result", "range of the profiler")
 
 
 def summary_text(summary: ReplaySummary) -> str:
-    """`412 calls of 38 operations executed again in 3 steps, all gave the same bits`."""
+    """Return `412 calls of 38 operations executed again in 3 steps, all gave the same bits`."""
     times = "" if summary.times == 1 else f" {number(summary.times)} times each"
     calls, ops = _count(summary.calls, "call"), _count(summary.ops, "operation")
     what = f"{calls} of {ops} executed again{times}"
-    places = len(summary.unrepeated)
-    result = "all gave the same bits" if not places else f"{_count(places, 'operation')} did not repeat"
+    unrepeated = len(summary.unrepeated)
+    result = f"{_count(unrepeated, 'operation')} did not repeat" if unrepeated else "all gave the same bits"
     return f"{what} in {_count(summary.steps, 'step')}, {result}"
 
 
 def skipped_lines(summary: ReplaySummary) -> list[str]:
-    """What was not executed again: a line for all that is only counted, and one for each other reason."""
+    """List what was not executed again: one line for what is only counted, one for each other reason."""
     reasons: dict[str, dict[str, int]] = {}
     for item in summary.skipped:
         reasons.setdefault(item.reason, {})[item.op] = item.calls

@@ -15,7 +15,7 @@ SCHEMA = 1
 
 
 def render(result: ResumeCheck) -> str:
-    """The verdict over all kills, and each of them."""
+    """Return the verdict over all kills, and each kill."""
     return json.dumps(
         {
             "schema": SCHEMA,
@@ -33,7 +33,7 @@ def render(result: ResumeCheck) -> str:
 
 
 def render_error(message: str) -> str:
-    """What could not be judged because of an error."""
+    """Return the object for a check that failed because of an error."""
     fields = {
         "schema": SCHEMA,
         "verdict": "not_judged",
@@ -61,12 +61,12 @@ def _kill(kill: Kill) -> dict[str, Any]:
     }
 
 
-def _difference(found: FirstDifference) -> dict[str, Any]:
-    return {"step": found.step, "kind": found.kind, "text": found.text, "site": _site(found.site)}
+def _difference(first: FirstDifference) -> dict[str, Any]:
+    return {"step": first.step, "kind": first.kind, "text": first.text, "site": _site(first.site)}
 
 
-def _omission(found: Omission) -> dict[str, Any]:
-    return {"what": found.what, "text": found.text, "evidence": list(found.evidence)}
+def _omission(omission: Omission) -> dict[str, Any]:
+    return {"what": omission.what, "text": omission.text, "evidence": list(omission.evidence)}
 
 
 def _site(site: Site | None) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""A resume check for people: each kill in a line, then what was not restored."""
+"""The report of a resume check: a line for each kill, then what was not restored."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _KIND_WORDS = {
 
 
 def render(result: ResumeCheck, style: Style, folder: str, *, verbose: bool = False) -> str:
-    """The whole report.
+    """Return the whole report.
 
     Args:
-        result: what was found.
+        result: of the check.
         style: width and colour.
         folder: the working folder; paths below it are shown without it.
         verbose: each kill in full, and every run.
@@ -69,7 +69,7 @@ def _headline(result: ResumeCheck) -> str:
 def _table(result: ResumeCheck, style: Style) -> list[str]:
     head = f"  {'killed after':>12}  {'goes on at':>10}  {'identical':>9}  result"
     lines = [style.paint(head, "dim")]
-    told = {_headline(result)}  # what the headline says, or a row above, is not said again
+    told = {_headline(result)}  # a reason in the headline or in a row above is not repeated
     for kill in result.kills:
         start = "-" if kill.resumed_at is None else f"step {kill.resumed_at}"
         same = "-" if kill.resumed_at is None else f"{kill.compared} step{'' if kill.compared == 1 else 's'}"
@@ -86,39 +86,39 @@ def _result(kill: Kill) -> str:
     if kill.verdict == "not_judged":
         return f": {printable(kill.reason)}"
     if kill.is_fresh:
-        return ", but it began anew: nothing was resumed"
+        return ", but it started from the beginning: nothing was resumed"
     if kill.difference is not None and kill.difference.step is not None:
         return f" from step {kill.difference.step} on"
     return ""
 
 
 def _alike(a: Kill, b: Kill) -> bool:
-    """Whether two kills show the same omissions."""
+    """Tell whether two kills show the same omissions."""
     return [o.what for o in a.omissions] == [o.what for o in b.omissions] and a.difference is not None
 
 
 def _different(kill: Kill, style: Style, folder: str) -> list[str]:
-    found = kill.difference
-    if found is None:
+    first = kill.difference
+    if first is None:
         return []
     title = f"killed after {kill.after} step{'' if kill.after == 1 else 's'}"
-    where = f"step {found.step}, " if found.step is not None else ""
-    lines = style.wrap(f"{title}: first difference at {where}{_KIND_WORDS[found.kind]}", hanging=2)
+    where = f"step {first.step}, " if first.step is not None else ""
+    lines = style.wrap(f"{title}: first difference at {where}{_KIND_WORDS[first.kind]}", hanging=2)
     lines[0] = style.paint(title, "bold") + lines[0][len(title) :]
-    if found.site is not None:
-        lines.append("  " + style.paint(place(found.site, folder), "dim"))
-        text = source_line(found.site, Sources(folder, own=True))
+    if first.site is not None:
+        lines.append("  " + style.paint(place(first.site, folder), "dim"))
+        text = source_line(first.site, Sources(folder, own=True))
         if text:
-            room = style.width - 6
+            width = style.width - 6
             lines.append(
-                "    > " + style.paint(text if len(text) <= room else text[: room - 3] + "...", "bold")
+                "    > " + style.paint(text if len(text) <= width else text[: width - 3] + "...", "bold")
             )
-    lines += [""] + (_row("what differs", found.text, style) if found.text != _KIND_WORDS[found.kind] else [])
+    lines += [""] + (_row("what differs", first.text, style) if first.text != _KIND_WORDS[first.kind] else [])
     if not kill.omissions:
         lines += _row(
             "not restored",
-            "nothing that samebits looks at: parameters, buffers, optimizer, hyperparameters, schedules,"
-            " generators and batches are as they were",
+            "nothing was found: parameters, buffers, optimizer, hyperparameters, schedules, generators and "
+            "batches were all restored",
             style,
         )
     for index, omission in enumerate(kill.omissions):
@@ -127,7 +127,11 @@ def _different(kill: Kill, style: Style, folder: str) -> list[str]:
         lines += _row("note", note, style)
     if kill.is_fresh:
         files = ", ".join(kill.written[:_MOST_NOTES]) or "none"
-        lines += _row("began anew", f"nothing was resumed; files that the killed run left: {files}", style)
+        lines += _row(
+            "not resumed",
+            f"the run started from the beginning; the killed run left these files: {files}",
+            style,
+        )
     return lines
 
 
@@ -156,7 +160,7 @@ def _notes(result: ResumeCheck, style: Style, *, verbose: bool) -> list[str]:
 
 
 def _notes_on_kills(kills: tuple[Kill, ...]) -> list[str]:
-    """What else to know of kills without a difference; once where it holds for several."""
+    """Return the notes on kills without a difference, each once for all kills that it holds for."""
     after: dict[str, list[int]] = {}
     for kill in kills:
         if kill.difference is None:

@@ -1,4 +1,4 @@
-"""Why two runs differ, in one sentence."""
+"""The sentence that says why two runs differ."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 _FRESH = re.compile(r"random\.(Random|seed)|numpy\.random\.SeedSequence|torch\.Generator\.seed")
 _BY_KIND = {
     OriginKind.CONTROL_FLOW: "is where the runs begin to do different things",
-    OriginKind.ARGUMENT: "gave an operation another number",
-    OriginKind.OUTSIDE: "brought in a value that is not the same",
-    OriginKind.BATCH: "took another batch from the loader",
-    OriginKind.ORDER: "ran operations in another order, or took another tensor",
-    OriginKind.RNG: "drew from a generator that was in another state",
-    OriginKind.KERNEL: "ran an operation that gave other bits for the same inputs",
+    OriginKind.ARGUMENT: "gave an operation a different number in each run",
+    OriginKind.OUTSIDE: "brought in a value that differs between the runs",
+    OriginKind.BATCH: "took a different batch from the loader in each run",
+    OriginKind.ORDER: "ran operations in a different order, or used a different tensor",
+    OriginKind.RNG: "drew from a generator that was in a different state in each run",
+    OriginKind.KERNEL: "ran an operation that gave different bits for the same inputs",
 }
 
 
 def why(finding: Finding) -> str:
-    """The line, what it did, and which pairs of runs show that this is the reason.
+    """Return the line, what it did, and the pairs of runs that show that this is the reason.
 
     Args:
         finding: an origin.
@@ -34,23 +34,23 @@ def why(finding: Finding) -> str:
     origin = finding.origin
     source = _source(finding)
     drawn = source.site if source is not None and specification_of(finding.cause).is_drawn else None
-    where = site_text(drawn or origin.site) if drawn or origin.site else "code outside any line of Python"
+    where = site_text(drawn or origin.site) if drawn or origin.site else "code outside Python"
     reached = f", and it reached {site_text(origin.site)}" if drawn and drawn != origin.site else ""
     step = "" if origin.step is None else f"step {origin.step}: "
     shown = f"; {finding.diagnosis.confirmed_by}" if finding.diagnosis.confirmed_by else ""
     return f"{step}{where} {_what(finding, source)}{reached}{shown}"
 
 
-def _what(finding: Finding, found: Source | None) -> str:
-    """What the line did, from the cause and what gave the evidence."""
+def _what(finding: Finding, taken_from: Source | None) -> str:
+    """Say what the line did, from the cause and its source."""
     origin = finding.origin
-    known, source = specification_of(finding.cause), found.op if found is not None else ""
-    if found is not None and found.is_left_file:
-        return f"read what the run before had written ({source})"
+    known, source = specification_of(finding.cause), taken_from.op if taken_from is not None else ""
+    if taken_from is not None and taken_from.is_left_file:
+        return f"read what the previous run had written ({source})"
     if known.library:
         return _seeding(finding.origin, known.sentence, words_of(known.library), source)
     without_op = origin.entry == OriginKind.NONE and known.sentence_without_op
-    sentence = without_op or known.sentence or _BY_KIND.get(origin.entry, "is where the runs part")
+    sentence = without_op or known.sentence or _BY_KIND.get(origin.entry, "is where the runs diverge")
     return sentence.format(source=f" ({source})" if source else "", op=origin.op, taken=source or origin.op)
 
 
@@ -58,12 +58,12 @@ def _seeding(origin: Origin, sentence: str, library: str, source: str) -> str:
     if _FRESH.match(source):
         return f"made a generator of {library}'s without a seed of its own ({source})"
     if origin.kind == EventKind.RNG and origin.op == "seed" and not source:
-        return f"gave {library}'s generator another seed in each run"
+        return f"gave {library}'s generator a different seed in each run"
     return sentence.format(library=library)
 
 
 def _source(finding: Finding) -> Source | None:
-    """What gave the evidence: on the line of the finding, if there is one."""
+    """Return the source of the cause, preferably on the line of the finding."""
     own = [source for source in finding.origin.sources if source.cause == finding.cause]
     here = [source for source in own if source.site == finding.origin.site]
     return next(iter(here or own), None)

@@ -15,7 +15,7 @@ _NOT_FINITE = "?"
 
 
 def sparkline(values: Sequence[float], width: int, ramp: str = BLOCKS, *, log: bool = False) -> str:
-    """The curve of some values; a longer one is averaged down to `width` characters.
+    """Return the curve of some values, averaged down to `width` characters if it is longer.
 
     Args:
         values: NaN and infinities show as `?`.
@@ -35,10 +35,10 @@ def sparkline(values: Sequence[float], width: int, ramp: str = BLOCKS, *, log: b
 
 
 def strip(value: float, low: float, high: float, width: int, marks: str = "·●") -> str:
-    """A mark at the place of a value between two others.
+    """Return a line with a mark where a value lies between two others.
 
     Args:
-        value: NaN or an infinity has no place.
+        value: NaN and infinities get no mark.
         low: at the left end.
         high: at the right end.
         width: characters.
@@ -46,13 +46,13 @@ def strip(value: float, low: float, high: float, width: int, marks: str = "·●
     """
     line = [marks[0]] * width
     if math.isfinite(value):
-        place = round((value - low) / (high - low) * (width - 1)) if high > low else width // 2
-        line[max(0, min(width - 1, place))] = marks[1]
+        position = round((value - low) / (high - low) * (width - 1)) if high > low else width // 2
+        line[max(0, min(width - 1, position))] = marks[1]
     return "".join(line)
 
 
 def wants_log(values: Sequence[float]) -> bool:
-    """Whether positive values span so much that a linear scale would show an edge and a floor only."""
+    """Tell whether positive values span too much for a linear scale."""
     finite = [value for value in values if math.isfinite(value)]
     return bool(finite) and min(finite) > 0 and max(finite) > 50 * min(finite)
 

@@ -1,4 +1,4 @@
-"""What several seeds show, as one JSON object: the schema of docs/spread.md."""
+"""The results of several seeds as one JSON object: the schema of docs/reference/spread.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA = 1
 
 
 def render(spread: Spread) -> str:
-    """The object."""
+    """Return the object."""
     fields = {
         "schema": SCHEMA,
         "metric": dataclasses.asdict(spread.metric),
@@ -30,7 +30,7 @@ def render(spread: Spread) -> str:
 
 
 def render_error(message: str) -> str:
-    """The object for a spread that could not be made."""
+    """Return the object for a spread that could not be made."""
     return json.dumps({"schema": SCHEMA, "configurations": [], "contrast": None, "reason": message}, indent=2)
 
 
@@ -62,7 +62,7 @@ def _configuration(measured: Measured) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinity: they become text."""
+    """Turn NaN and infinities into text: JSON has none."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What several seeds show, as text: curve, table, statistics, and the comparison of two configurations."""
+"""The report on several seeds: curves, table, statistics, and the comparison of two configurations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def render(spread: Spread, style: Style, *, blocks: bool = True) -> str:
     """The whole report.
 
     Args:
-        spread: what was found.
+        spread: the results.
         style: colour and width.
         blocks: whether the output can show block characters; else plain ASCII is drawn.
     """
@@ -47,12 +47,12 @@ def render(spread: Spread, style: Style, *, blocks: bool = True) -> str:
         lines += style.wrap(f"note: {spread.no_interval}", hanging=6)
     lines += _row("plot", ", ".join(map(_shown, spread.plots)), style) if spread.plots else []
     folders = ", ".join(_shown(measured.configuration.folder) for measured in spread.measured)
-    lines += _row("kept in", folders, style)
+    lines += _row("saved in", folders, style)
     return "\n".join(lines)
 
 
 def render_metrics(metrics: Sequence[Metric], chosen: Metric, style: Style) -> str:
-    """What can be given to `--metric`."""
+    """Return the list of metrics that `--metric` can take."""
     width = max(6, *(len(metric.name) for metric in metrics))
     lines = [style.paint(f"  {'metric':{width}}  {'values':>9}  from", "dim")]
     for metric in metrics:
@@ -62,7 +62,7 @@ def render_metrics(metrics: Sequence[Metric], chosen: Metric, style: Style) -> s
         same = "" if metric.varies else ", the same in all runs"
         name = printable(metric.name)
         lines.append(f"{mark} {name:{width}}  {count:>9}  {_SOURCES[metric.source]}{same}")
-    return "\n".join([*lines, "", "* is taken by default, or was asked for; choose with --metric NAME"])
+    return "\n".join([*lines, "", "* is the metric of the report; --metric NAME chooses another"])
 
 
 def _configuration(spread: Spread, measured: Measured, name: str, style: Style, *, blocks: bool) -> list[str]:
@@ -108,10 +108,10 @@ def _facts(spread: Spread, configuration: Configuration) -> list[tuple[str, str]
 def _table(measured: Measured, style: Style, *, blocks: bool) -> list[str]:
     ramp = BLOCKS if blocks else PLAIN
     marks = "·●" if blocks else ".o"
-    room = style.width - 28
-    right = max(9, min(25, room // 2 - 1))
+    free = style.width - 28
+    right = max(9, min(25, free // 2 - 1))
     longest = max(len(curve.values) for curve in measured.curves)
-    left = max(11, min(40, room - right - 2, longest))
+    left = max(11, min(40, free - right - 2, longest))
     values = [value for curve in measured.curves for value in curve.values]
     log = wants_log(values)
     low, high = (measured.estimate.least, measured.estimate.most) if measured.estimate else (0.0, 0.0)
@@ -121,8 +121,8 @@ def _table(measured: Measured, style: Style, *, blocks: bool) -> list[str]:
     rows = list(zip(measured.finals.items(), measured.curves, strict=True))
     for (seed, value), curve in rows[:_MOST_ROWS]:
         spark = sparkline(curve.values, left, ramp, log=log)
-        place = strip(value, low, high, right, marks)
-        lines.append(f"  {seed:>6}  {figure(value):>12}  {spark:{left}}  {place}")
+        position = strip(value, low, high, right, marks)
+        lines.append(f"  {seed:>6}  {figure(value):>12}  {spark:{left}}  {position}")
     if len(rows) > _MOST_ROWS:
         lines.append(f"  {'...':>6}  and {len(rows) - _MOST_ROWS} more seeds (--json lists all)")
     if measured.band is not None and len(measured.band.median) > 1:
@@ -133,32 +133,32 @@ def _table(measured: Measured, style: Style, *, blocks: bool) -> list[str]:
 
 
 def _statistics(measured: Measured, style: Style) -> list[str]:
-    found = measured.estimate
-    if found is None:
-        return _row("mean", "none: no final value is finite", style)
+    estimate = measured.estimate
+    if estimate is None:
+        return _row("mean", "none, because no final value is finite", style)
     if measured.same_bits:
         return _row(
             "mean",
-            f"{figure(found.mean)}, no deviation and no interval: every seed gave the same bits",
+            f"{figure(estimate.mean)}, no deviation and no interval: every seed gave the same bits",
             style,
         )
-    rows = [("mean", figure(found.mean)), ("sd", figure(found.sd))]
-    if found.n == 1:
+    rows = [("mean", figure(estimate.mean)), ("sd", figure(estimate.sd))]
+    if estimate.n == 1:
         rows[1] = ("sd", "none: one value")
-    if found.interval is not None:
-        low, high = found.interval
+    if estimate.interval is not None:
+        low, high = estimate.interval
         rows[0] = (
             "mean",
-            f"{figure(found.mean)}, 95 % interval {figure(low)} to {figure(high)} (t, n = {found.n})",
+            f"{figure(estimate.mean)}, 95 % interval {figure(low)} to {figure(high)} (t, n = {estimate.n})",
         )
-    relative = found.sd / abs(found.mean) if found.mean and math.isfinite(found.sd) else math.nan
+    relative = estimate.sd / abs(estimate.mean) if estimate.mean and math.isfinite(estimate.sd) else math.nan
     if math.isfinite(relative):
-        rows[1] = ("sd", f"{figure(found.sd)} ({_percent(relative)} of the mean)")
-    rows.append(("range", f"{figure(found.least)} to {figure(found.most)}"))
-    if found.most > found.least and found.n > 2:
+        rows[1] = ("sd", f"{figure(estimate.sd)} ({_percent(relative)} of the mean)")
+    rows.append(("range", f"{figure(estimate.least)} to {figure(estimate.most)}"))
+    if estimate.most > estimate.least and estimate.n > 2:
         text = (
-            f"one run lands anywhere in that range: half of the pairs of these seeds differ by "
-            f"{figure(found.gap)} or more, the farthest by {figure(found.most - found.least)}"
+            f"a single run can land anywhere in that range: half of the pairs of these seeds differ by "
+            f"{figure(estimate.gap)} or more, the most distant by {figure(estimate.most - estimate.least)}"
         )
         rows.append(("so", text))
     return _rows(rows, style)
@@ -183,7 +183,7 @@ def _contrast(contrast: Contrast, metric: str, style: Style) -> list[str]:
         rows.append(
             (
                 "single runs",
-                f"one run of each, with different seeds, shows the opposite in {share} of the pairs",
+                f"{share} of the pairs of single runs with different seeds show the opposite",
             )
         )
     named = [

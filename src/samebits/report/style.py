@@ -1,4 +1,4 @@
-"""How text is set: width and colour. Our own words are plain ASCII, so they survive any terminal and log."""
+"""The width and colour of text. Words are plain ASCII, which any terminal and log can show."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Style:
     width: int = 100
 
     def paint(self, text: str, *names: str) -> str:
-        """The text in these colours (`bold`, `dim`, `red`, `green`, `yellow`)."""
+        """Return the text in these colours (`bold`, `dim`, `red`, `green`, `yellow`)."""
         if not self.colour or not text:
             return text
         codes = ";".join(_CODES[name] for name in names)
         return f"\x1b[{codes}m{text}\x1b[0m"
 
     def wrap(self, text: str, *, indent: int = 0, hanging: int | None = None) -> list[str]:
-        """Lines of at most `width` columns; paths and names are never broken."""
+        """Wrap a text to `width` columns; paths and names are never broken."""
         first, rest = " " * indent, " " * (indent if hanging is None else hanging)
         return textwrap.wrap(
             shortened(text, _LONGEST),
@@ -47,12 +47,12 @@ class Style:
 
 
 def row(label: str, text: str, style: Style) -> list[str]:
-    """A label and the text that it is about, in columns."""
+    """Return a label and its text in two columns."""
     hanging = LABEL + 2 if text.startswith("- ") else LABEL
     wrapped = style.wrap(printable(text), indent=LABEL, hanging=hanging)
     return [style.paint(f"  {label:{LABEL - 2}}", "dim") + wrapped[0][LABEL:], *wrapped[1:]]
 
 
 def number(value: int) -> str:
-    """An integer with a space between thousands."""
+    """Return an integer with a space between thousands."""
     return f"{value:,}".replace(",", " ")

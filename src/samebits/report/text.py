@@ -1,4 +1,4 @@
-"""The verdict for people: what differed first, in whose line, by how much, and what to do next."""
+"""The report as text: what differed first, in which line, by how much, and what to do next."""
 
 from __future__ import annotations
 
@@ -47,24 +47,24 @@ _KIND_WORDS = {
 
 
 def render(result: Verification, style: Style, folder: str, *, verbose: bool = False) -> str:
-    """The whole report.
+    """Return the whole report.
 
     Args:
-        result: what was found.
+        result: of the verification.
         style: colour and width.
         folder: paths are shown relative to it.
-        verbose: also what went in, and all evidence.
+        verbose: include all evidence.
     """
     return joined(blocks(result, style, folder, verbose=verbose))
 
 
 @dataclass(frozen=True)
 class Block:
-    """Lines of a report that belong together.
+    """The lines of one part of a report.
 
     Args:
         lines: the lines.
-        glued: no empty line goes before them where they follow their block.
+        glued: no empty line separates them from the block before.
     """
 
     lines: tuple[str, ...]
@@ -72,11 +72,11 @@ class Block:
 
 
 def joined(blocks: Sequence[Block], told: Collection[Block] = ()) -> str:
-    """Blocks as one text.
+    """Join blocks to one text.
 
     Args:
         blocks: of a report.
-        told: what the reader has seen already; it is left out.
+        told: blocks that were printed already, and are left out.
     """
     lines: list[str] = []
     glue = not told
@@ -90,10 +90,10 @@ def joined(blocks: Sequence[Block], told: Collection[Block] = ()) -> str:
 
 
 def first_answer(result: Verification, style: Style, folder: str) -> list[Block]:
-    """The verdict, and the origin with what is likely of its cause: what is known before anything is proven.
+    """Return the verdict, and the origin with its likely cause, before anything is proven.
 
     Args:
-        result: what was found so far; without operations, there is the verdict only.
+        result: what is known so far; without operations, only the verdict is returned.
         style: colour and width.
         folder: paths are shown relative to it.
     """
@@ -104,34 +104,34 @@ def first_answer(result: Verification, style: Style, folder: str) -> list[Block]
 def blocks(
     result: Verification, style: Style, folder: str, *, verbose: bool = False, likely: bool = False
 ) -> list[Block]:
-    """The report in blocks: the verdict, the first origin, its cause, what to do, and all that follows.
+    """Return the report in blocks: the verdict, the first origin, its cause, what to do, and the rest.
 
     Args:
-        result: what was found.
+        result: of the verification.
         style: colour and width.
         folder: paths are shown relative to it.
-        verbose: also what went in, and all evidence.
-        likely: say of a cause that no run has shown it.
+        verbose: include all evidence.
+        likely: mark a cause that no run has proven.
     """
     comparison = result.comparison
     replaced = result.fix.replaced() if result.fix is not None else {}
     sources = Sources(folder, own=bool(result.seconds), replaced=replaced)
-    found = [_block([*verdict_lines(result, style), *reported_lines(comparison, style, sources)])]
+    report = [_block([*verdict_lines(result, style), *reported_lines(comparison, style, sources)])]
     if comparison.findings and not _is_listed(comparison):
         first, other = comparison.findings[0], len(result.compared)
-        found += _first(first, other, style, sources, verbose=verbose, likely=likely or result.quick)
+        report += _first(first, other, style, sources, verbose=verbose, likely=likely or result.quick)
         own, following = _parted(comparison.findings, verbose=verbose)
         for title, findings in _divided(own):
-            found.append(_block(_others(title, findings, style, folder)))
-        found.append(_block(_consequences(following, style)))
+            report.append(_block(_others(title, findings, style, folder)))
+        report.append(_block(_consequences(following, style)))
     more = [
         fix_lines(result.fix, style, folder) if result.fix is not None else [],
         _replayed(comparison, style, sources, verbose=verbose),
         _notes(comparison, style, folder, verbose=verbose),
         _runs(result, style, folder),
-        _each_run(result, folder) if verbose else [],
+        _each_run(result, folder) if verbose and result.seconds else [],
     ]
-    return [*found, *map(_block, more)]
+    return [*report, *map(_block, more)]
 
 
 def _block(lines: list[str]) -> Block:
@@ -141,7 +141,7 @@ def _block(lines: list[str]) -> Block:
 def _first(
     finding: Finding, other: int, style: Style, sources: Sources, *, verbose: bool, likely: bool
 ) -> list[Block]:
-    """The first origin, why, and what to do; `other` is the number of the run that differs from run 1."""
+    """Return the first origin, why it differs, and what to do; `other` is the run that differs from run 1."""
     everything = verbose or finding.cause == Cause.UNKNOWN or finding.origin.kind == Rerun.REPLAY
     reasons = _why(finding, everything=everything, likely=likely)
     remedy = remedy_lines(finding.remedy, style, sources.folder) if finding.remedy is not None else []
@@ -160,7 +160,7 @@ def _origin(
     *,
     everything: bool,
 ) -> list[str]:
-    """Where it is, and what came out."""
+    """Return the site of the origin, and its output."""
     origin = finding.origin
     title = "does not repeat" if origin.kind == Rerun.REPLAY else "first difference"
     lines = style.wrap(f"{title}: {_headline(origin)}", hanging=2)
@@ -195,17 +195,15 @@ def _headline(origin: Origin) -> str:
 
 
 def _quoted(label: str, site: Site | None, style: Style, sources: Sources) -> list[str]:
-    """Where, and the line itself."""
+    """Return the site, and the source line itself."""
     if site is None:
-        return (
-            [f"  {style.paint('outside any line of Python that could be found', 'dim')}"] if not label else []
-        )
+        return [f"  {style.paint('outside Python: no line was found', 'dim')}"] if not label else []
     text = source_line(site, sources)
     prefix = f"{label} " if label else ""
     lines = ["  " + style.paint(prefix + place(site, sources.folder), "dim")]
     if text:
-        room = style.width - 6
-        shown = text if len(text) <= room else text[: room - 3] + "..."
+        width = style.width - 6
+        shown = text if len(text) <= width else text[: width - 3] + "..."
         lines.append("    > " + style.paint(shown, "bold"))
     return lines
 
@@ -223,7 +221,7 @@ def _outcome(finding: Finding, other: int, *, everything: bool) -> list[tuple[st
 
 
 def _why(finding: Finding, *, everything: bool, likely: bool) -> list[tuple[str, str]]:
-    """The cause, and what speaks for it."""
+    """Return the cause and the evidence for it."""
     likely = likely and not finding.diagnosis.confirmed_by
     if finding.cause == Cause.UNKNOWN:
         cause = ("cause", "not known yet")
@@ -242,7 +240,7 @@ def _inputs(origin: Origin) -> str:
         return what
     if origin.kind == Rerun.REPLAY:
         return f"{what}: the same bits each time" if what else "the same bits each time"
-    verdict = "the same bits in both runs" if origin.inputs_equal else "not the same in both runs"
+    verdict = "the same bits in both runs" if origin.inputs_equal else "different in the two runs"
     return f"{what}: {verdict}" if what else verdict
 
 
@@ -255,7 +253,7 @@ def _outputs(finding: Finding) -> str:
 
 
 def _named_outputs(origin: Origin) -> str:
-    """`fc1.weight f32[3], fc1.bias f32[1] and 2 more`."""
+    """Return `fc1.weight f32[3], fc1.bias f32[1] and 2 more`."""
     names, outputs = origin.names, origin.outputs
     if len(names) == len(outputs):
         parts = [f"{name} {output}".strip() for name, output in zip(names, outputs, strict=True)]
@@ -285,7 +283,7 @@ def _values(difference: Difference, other: int) -> str:
 
 
 def _is_listed(comparison: Comparison) -> bool:
-    """Whether all that is known of the first difference stands among the reported values already."""
+    """Tell whether the reported values say everything about the first difference already."""
     first = comparison.findings[0]
     return (
         bool(comparison.reported)
@@ -298,9 +296,9 @@ def _is_listed(comparison: Comparison) -> bool:
 def _parted(
     findings: tuple[Finding, ...], *, verbose: bool
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """The findings to be listed, and those that are only counted.
+    """Divide the findings into those to list and those to count.
 
-    Where the runs went on with different lines, all that came after may differ for that alone.
+    After the runs took different branches, everything may differ for that reason alone.
     """
     first, *others = findings
     if verbose or first.origin.entry != OriginKind.CONTROL_FLOW:
@@ -313,12 +311,12 @@ def _consequences(findings: Sequence[Finding], style: Style) -> list[str]:
     if not findings:
         return []
     many = "difference comes" if len(findings) == 1 else "differences come"
-    text = f"{len(findings)} further {many} after the runs parted, and may follow from that"
+    text = f"{len(findings)} further {many} after the runs diverged, and may follow from that"
     return style.wrap(f"{text} (--verbose lists them)", hanging=2)
 
 
 def _divided(findings: tuple[Finding, ...]) -> list[tuple[str, list[Finding]]]:
-    """The findings after the first, by what is known of their causes."""
+    """Group the findings after the first by their causes."""
     first, *others = findings
     alike = [each for each in others if each.cause == first.cause != Cause.UNKNOWN]
     rest = [each for each in others if each not in alike]
@@ -326,7 +324,7 @@ def _divided(findings: tuple[Finding, ...]) -> list[tuple[str, list[Finding]]]:
     why = "for the same reason" if first.diagnosis.confirmed_by else "by the same cause"
     return [
         (f"also different {why}", alike),
-        ("also different on its own", apart),
+        ("also different for another reason", apart),
         ("also different", [each for each in rest if each not in apart]),
     ]
 
@@ -345,7 +343,7 @@ def _others(title: str, findings: Sequence[Finding], style: Style, folder: str) 
 
 
 def _replayed(comparison: Comparison, style: Style, sources: Sources, *, verbose: bool) -> list[str]:
-    """The operations that did not repeat, whatever the verdict, and how many were looked at."""
+    """Return the operations that did not repeat, and how many were executed again."""
     if comparison.replayed is None:
         return []
     lines: list[str] = []
@@ -377,14 +375,14 @@ def _notes(comparison: Comparison, style: Style, folder: str, *, verbose: bool) 
 
 
 def _cut(lines: list[str], style: Style) -> list[str]:
-    """A note of two lines at most; a longer one ends where its list does not fit any more."""
+    """Shorten a note to two lines."""
     if len(lines) <= _NOTE_LINES:
         return lines
-    kept, more = lines[:_NOTE_LINES], " ... (--verbose)"
-    words = kept[-1]
+    first, more = lines[:_NOTE_LINES], " ... (--verbose)"
+    words = first[-1]
     while len(words) + len(more) > style.width and " " in words.strip():
         words = words.rpartition(" ")[0]
-    return [*kept[:-1], words + more]
+    return [*first[:-1], words + more]
 
 
 def _runs(result: Verification, style: Style, folder: str) -> list[str]:
@@ -404,7 +402,7 @@ def _runs(result: Verification, style: Style, folder: str) -> list[str]:
 def _each_run(result: Verification, folder: str) -> list[str]:
     rows = [
         f"  {_shown(run.record, folder)}  {run.seconds:.1f} s, status {run.status}"
-        + ("" if run.kept else ", record not kept (--keep)")
+        + ("" if run.kept else ", record removed (--keep saves it)")
         for run in result.runs
     ]
     return ["", *rows]
@@ -412,16 +410,16 @@ def _each_run(result: Verification, folder: str) -> list[str]:
 
 def _run_counts(result: Verification) -> str:
     words = {
-        Purpose.PREPARE: "that wrote files which the others read",
+        Purpose.PREPARE: "to write files that the others read",
         Purpose.COMPARE: "to compare",
         Purpose.LOCALISE: "to find the operation",
         Purpose.EXCUSE: "without memory that nothing read",
         Purpose.REPLAY: "to execute operations again",
-        Purpose.CAPTURE: "to go on with equal values",
-        Purpose.AGAIN: "to see it again",
+        Purpose.CAPTURE: "to continue with equal values",
+        Purpose.AGAIN: "to see the difference again",
         Purpose.INTERVENE: "with something pinned",
         Purpose.FIX: "to try a patch",
-        Purpose.CROWDED: "two at a time, made again one after the other",
+        Purpose.CROWDED: "repeated one after the other",
     }
     if not result.seconds:
         return ""
@@ -432,7 +430,7 @@ def _run_counts(result: Verification) -> str:
 
 
 def _next(result: Verification, folder: str) -> str:
-    """The command that shows every operation of the step in question."""
+    """Return the command that shows every operation of the step."""
     findings = result.comparison.findings
     records = [run.record for run in result.runs if run.purpose == Purpose.LOCALISE]
     if result.comparison.verdict != "different" or not findings or not records:

@@ -20,7 +20,7 @@ _READS = {"repr": "printed", "format": "formatted"}
 
 
 def verdict_lines(result: Verification, style: Style) -> list[str]:
-    """The verdict in a sentence."""
+    """Return the verdict in a sentence."""
     word = result.comparison.verdict.replace("_", " ")
     say = {"identical": _identical, "different": _different, "not_judged": _not_judged}
     lines = style.wrap(f"{word}: {printable(say[result.comparison.verdict](result))}", hanging=2)
@@ -29,7 +29,7 @@ def verdict_lines(result: Verification, style: Style) -> list[str]:
 
 
 def reported_lines(comparison: Comparison, style: Style, sources: Sources) -> list[str]:
-    """The lines of the script whose values differ, where the state is identical, and what to do about it."""
+    """Return the lines whose values differ though the state is identical, and what to do about it."""
     listed = comparison.reported
     if not listed:
         return []
@@ -42,7 +42,7 @@ def reported_lines(comparison: Comparison, style: Style, sources: Sources) -> li
 
 
 def count(value: int, noun: str) -> str:
-    """`1 run`, `2 runs`."""
+    """Return `1 run`, `2 runs`."""
     return f"{number(value)} {noun}" + ("" if value == 1 else "s")
 
 
@@ -57,18 +57,12 @@ def _line(finding: Finding, style: Style, sources: Sources) -> list[str]:
 
 
 def _hint(comparison: Comparison, folder: str) -> str:
-    """What a value that is only reported may be, and how not to count it."""
-    clocks = [
-        found
-        for found in comparison.findings
-        if found.cause == Cause.WALL_CLOCK and found.origin.site is not None
-    ]
-    times = ", ".join(
-        dict.fromkeys(place(found.origin.site, folder) for found in clocks if found.origin.site is not None)
-    )
+    """Say what a value that is only reported may be, and how to leave it out of the verdict."""
+    sites = [finding.origin.site for finding in comparison.findings if finding.cause == Cause.WALL_CLOCK]
+    times = ", ".join(dict.fromkeys(place(site, folder) for site in sites if site is not None))
     what = f"The time taken at {times} is only reported: a log value. " if times else ""
     rest = "Nothing that was trained or saved depends on these values."
-    return f"hint: {what}{rest} With --state-only they do not count: exit status 0."
+    return f"hint: {what}{rest} With --state-only the exit status is 0."
 
 
 def _identical(result: Verification) -> str:
@@ -76,16 +70,16 @@ def _identical(result: Verification) -> str:
     parts = [count(len(result.compared), "run"), count(comparison.steps, "step")]
     if result.n_values:
         parts.append(f"{number(result.n_values)} values compared bit for bit")
-    found = comparison.replayed
-    if found is not None and found.findings:
-        verb = "does" if len(found.findings) == 1 else "do"
-        parts.append(f"but {count(len(found.findings), 'operation')} {verb} not repeat")
+    replayed = comparison.replayed
+    if replayed is not None and replayed.findings:
+        verb = "does" if len(replayed.findings) == 1 else "do"
+        parts.append(f"but {count(len(replayed.findings), 'operation')} {verb} not repeat")
     return ", ".join(parts)
 
 
 def _different(result: Verification) -> str:
     which = f"run {len(result.compared)} against run 1: " if len(result.compared) > 2 else ""
-    return which + (result.comparison.reason or "the two runs gave other bits")
+    return which + (result.comparison.reason or "the two runs gave different bits")
 
 
 def _not_judged(result: Verification) -> str:

@@ -47,7 +47,7 @@ __all__ = [
 def sources() -> tuple[RngSource, ...]:
     """All sources that are known: those of samebits, then those of other packages.
 
-    A package brings one by an entry point of the group `samebits.rng_sources`; see docs/rng.md.
+    A package brings one by an entry point of the group `samebits.rng_sources`; see docs/reference/rng.md.
     """
     return BUILT_IN + plugins()
 

@@ -65,7 +65,7 @@ def switch_named(name: str) -> Switch:
     by_name = {switch.name: switch for switch in TABLE}
     if name not in by_name:
         near = _nearest(name, list(by_name))
-        hint = f"did you mean {' or '.join(near)}?" if near else "docs/switches.md lists all"
+        hint = f"did you mean {' or '.join(near)}?" if near else "docs/reference/switches.md lists all"
         raise SamebitsError(f"there is no switch {name!r}; {hint}", slug="switch-unknown")
     return by_name[name]
 

@@ -33,7 +33,7 @@ class VerifyRequest:
         control: seeds and switches of every run; None leaves the script as it is.
         replay: how often each operation is executed again in one more run; 0 for no such run.
         environment: variables that every run has beside the user's own.
-        pins: names of the pins that every run has (docs/pins.md).
+        pins: names of the pins that every run has (docs/reference/interventions.md).
         quick: end with the first answer: the verdict, the origin, and what the evidence says of the cause.
         interventions: on a difference, run with one thing or another pinned, to see what takes it away.
         fix: on a difference, look for a patch and try it.

@@ -71,7 +71,7 @@ def test_what_a_run_is_writing_stays(folder, capsys):
     assert main(["clean"]) == 0
 
     assert left(folder) == sorted([*KEPT, "live-1.sbr", "live-1.sbr-log", "live-verify-2"])
-    assert "live-1.sbr  stays: a run is writing it" in capsys.readouterr().out
+    assert "live-1.sbr  not removed: a run is writing it" in capsys.readouterr().out
 
 
 def test_days_that_are_none(folder, capsys):

@@ -89,7 +89,7 @@ def test_unknown_command(capsys):
     assert error.startswith(
         "samebits: no command named 'train.py' (did you mean `samebits verify train.py`?); expected one"
     )
-    assert "see docs/messages.md#usage" in error
+    assert "see docs/reference/messages.md#usage" in error
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_every_message_can_be_explained(capsys):
         assert shown.startswith(f"{name}\n\n")
         assert "](" not in shown
         assert max(map(len, shown.splitlines())) <= 100
-    assert main(["explain", "docs/messages.md#usage"]) == 0
+    assert main(["explain", "docs/reference/messages.md#usage"]) == 0
     assert main(["explain", "record-verison"]) == 2
     assert "did you mean record-version?" in capsys.readouterr().err
 
@@ -153,7 +153,7 @@ def test_a_notebook_is_refused_by_name(tmp_path, capsys):
 
     error = capsys.readouterr().err
     assert "is a notebook, expected a script: `jupyter nbconvert --to script" in error
-    assert "see docs/messages.md#script-notebook" in error
+    assert "see docs/reference/messages.md#script-notebook" in error
 
 
 def test_public_names_only():

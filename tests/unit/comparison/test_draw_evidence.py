@@ -71,7 +71,8 @@ def test_values_are_shown():
     """The line of evidence shows both values."""
     found = origin(*(make(value, draws=[("time.time", value, 8)]) for value in (1, 2)))
     assert any(
-        line.endswith("gave other values in the two runs: text 1 and text 2") for line in evidence_of(found)
+        line.endswith("gave different values in the two runs: text 1 and text 2")
+        for line in evidence_of(found)
     )
 
 
@@ -119,7 +120,7 @@ def test_two_causes_are_left_open():
     draws = ("time.time", 7), ("os.getpid", 8)
     found = origin(*(make(v, draws=[(op, v, line) for op, line in draws]) for v in (1, 2)))
     assert (found.cause, found.origin.site.line) == ("unknown", 10)
-    assert sum("gave other values" in line for line in evidence_of(found)) == 2
+    assert sum("gave different values" in line for line in evidence_of(found)) == 2
 
 
 def test_what_seeds_a_generator_outranks_what_else_was_drawn_there():
@@ -264,7 +265,7 @@ def test_another_number_of_threads_explains_a_kernel():
     """The line is the one that set it."""
     found = origin(kernel(1, threads=2), kernel(2, threads=3))
     assert (found.cause, found.origin.site.line, found.origin.entered_site.line) == ("thread-count", 3, 10)
-    assert any("was given other values in the two runs: 2 and 3" in line for line in evidence_of(found))
+    assert any("was given different values in the two runs: 2 and 3" in line for line in evidence_of(found))
 
 
 def test_threads_at_the_end_of_two_runs_explain_a_kernel():

@@ -97,7 +97,7 @@ def test_a_loss_alone_is_a_note():
     other.log[at] = replace(other.log[at], digests=(b"x" * 16,))
     result = judge(tape.record(), other.record())
     assert result.verdict == "identical"
-    assert notes_of(result) == ("the loss differed at step 0, but not the state or an output",)
+    assert notes_of(result) == ("the loss differed at step 0, but the state and the outputs did not",)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_batch_alone_is_a_note():
     result = judge(tape.record(), other.record())
     assert (result.verdict, notes_of(result)) == (
         "identical",
-        ("the batch differed at step 0, but not the state or an output",),
+        ("the batch differed at step 0, but the state and the outputs did not",),
     )
 
 
@@ -191,9 +191,9 @@ def test_a_generator_that_is_put_back_was_seeded_alike_only_until_then():
             t.generators["numpy"] = state
             t.boundary({"w": t.outside("w")})
     line = (
-        "the state of NumPy's generator differed at step 0; both runs seeded it alike, last by"
-        " numpy.random.seed(0) at /home/u/train.py:2; after that, other amounts were drawn from it or another"
-        " state was put in its place; nothing that was compared differs"
+        "the state of NumPy's generator differed at step 0; both runs gave it the same seed, last by"
+        " numpy.random.seed(0) at /home/u/train.py:2; after that, the runs drew different amounts from"
+        " it, or its state was replaced; nothing that was compared differs"
     )
     assert notes_of(judge(tape.record(), other.record())) == (line,)
 
@@ -305,7 +305,7 @@ def test_an_extra_read_is_a_note():
     result = judge(train().record(), train(before=reads({1: ["norm"]})).record())
     assert result.verdict == "identical"
     assert notes_of(result) == (
-        "the read `item` at train.py:8 gave values that only one run has: 0 in the first, 1 in the second",
+        "the read `item` at train.py:8 gave values in only one run: 0 in the first, 1 in the second",
     )
 
 

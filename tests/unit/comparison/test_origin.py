@@ -95,7 +95,7 @@ def test_uninitialized_memory_is_blamed_where_it_enters():
     )
     assert evidence_of(finding) == (
         (
-            "aten::empty.memory_format gives memory that holds whatever was in it before; it was read by"
+            "aten::empty.memory_format returns memory that still holds its old contents; it was read by"
             " aten::mul.Tensor at /home/u/train.py:8"
         ),
     )
@@ -554,7 +554,7 @@ def test_a_draw_of_another_size():
 
     finding = only(run, 2, 3)
     assert (finding.origin.site.line, finding.cause) == (3, "unknown")
-    assert "drew another amount" in evidence_of(finding)[1]
+    assert "drew a different amount" in evidence_of(finding)[1]
 
 
 def test_a_draw_that_is_not_recorded():
@@ -687,7 +687,7 @@ def test_order_in_one_thread_is_no_race():
 
     finding = only(run, "xyz", "zxy")
     assert finding.cause == "unknown"
-    assert any("another order" in line for line in evidence_of(finding))
+    assert any("ran in a different order" in line for line in evidence_of(finding))
     assert finding.origin.site.line == 9
 
 
@@ -895,7 +895,7 @@ def test_another_output_of_one_op_was_chosen():
     finding = only(run, 0, 1)
     assert (finding.origin.site.line, finding.origin.entry, finding.cause) == (9, "order", "unknown")
     assert evidence_of(finding) == (
-        "it took another output of aten::unbind.int at /home/u/train.py:2 in each run",
+        "it took a different output of aten::unbind.int at /home/u/train.py:2 in each run",
     )
 
 
@@ -1065,7 +1065,7 @@ def test_step_level_records_have_no_origin():
     for value, tape in enumerate(tapes):
         tape.boundary({"w": tape.outside(value)})
     (finding,) = find_origins(tapes[0].record(), tapes[1].record()).findings
-    assert evidence_of(finding) == ("where its contents came from is not recorded",)
+    assert evidence_of(finding) == ("the record does not show where its contents came from",)
 
 
 def test_ops_recorded_from_a_later_step():
@@ -1121,7 +1121,7 @@ def test_a_search_whose_time_is_over_gives_what_it_has():
     assert find_origins(*records, until=time.monotonic() + 60).complete
     found = find_origins(*records, until=time.monotonic())
     assert not found.complete
-    assert notes_of(found)[0].startswith("the time for explaining was over before the records were searched")
+    assert notes_of(found)[0].startswith("there was no time to search the records to the end")
 
 
 def test_draws_at_a_line_are_looked_at_once_and_only_shortly_before(monkeypatch):

@@ -69,7 +69,7 @@ def test_equal_gradients_point_to_the_optimizer():
     """What was averaged and used differently is another mistake than what was not averaged."""
     comparison = compared(trained([1, 2], gradients=[5, 6]), trained([1, 3], gradients=[5, 6])).comparison
 
-    assert "what the optimizer did with them" in evidence_of(comparison.findings[0])[1]
+    assert "the optimizer did something different" in evidence_of(comparison.findings[0])[1]
 
 
 def test_replicas_that_differ_before_the_first_step():
@@ -188,7 +188,7 @@ def test_padding_is_said():
     comparison = sharing([[[0, 2, 4, 6]]], [[[1, 3, 5, 0]]], size=7)
 
     assert comparison.verdict == "identical"
-    assert any("of 7 samples 1 comes twice" in note for note in notes_of(comparison))
+    assert any("1 of 7 samples comes twice" in note for note in notes_of(comparison))
 
 
 def test_a_forgotten_set_epoch():

@@ -45,14 +45,14 @@ def test_a_block_is_what_its_positions_are(size):
 
 
 def test_values_are_fixed():
-    """They never change: a saved position would point elsewhere. Also those of docs/data.md."""
+    """They never change: a saved position would point elsewhere. Also those of docs/reference/data.md."""
     assert Permutation(10, 1).block(0, 10).tolist() == GOLDEN_SMALL
     assert Permutation(BILLION, 1).block(0, 4).tolist() == GOLDEN_LARGE
     assert Permutation(2**62, 2**64 - 1).at(2**61) == GOLDEN_LAST
 
 
 def plain_mix(word):
-    """The definition of docs/data.md in Python's own integers."""
+    """The definition of docs/reference/data.md in Python's own integers."""
     word = ((word ^ word >> 30) * 0xBF58476D1CE4E5B9) & MASK
     word = ((word ^ word >> 27) * 0x94D049BB133111EB) & MASK
     return word ^ word >> 31

@@ -71,7 +71,7 @@ def test_only_a_draw_in_a_worker_gets_the_advice_for_workers():
     plain = finding("unseeded-numpy", None, "numpy.random.SeedSequence", kind="batch")
     plain = changed(
         plain,
-        evidence=(text_evidence("the loader at /w/workers/train.py:3 gave other contents in each run"),),
+        evidence=(text_evidence("the loader at /w/workers/train.py:3 gave different contents in each run"),),
     )
     (source,) = plain.origin.sources
     in_worker = changed(plain, sources=(replace(source, in_worker=True),))

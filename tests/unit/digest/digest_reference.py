@@ -1,4 +1,4 @@
-"""The definition of docs/digest.md in plain Python integers: slow, obvious, independent of the package."""
+"""The definition of docs/reference/digest.md in plain Python integers: slow, obvious, independent."""
 
 import struct
 

@@ -71,7 +71,7 @@ def test_the_library_is_built():
 
 
 def test_constants_have_their_origin():
-    """The constants of the package are those that docs/digest.md derives."""
+    """The constants of the package are those that docs/reference/digest.md derives."""
     assert list(_definition.STARTS) == CONSTANTS[:16]
     assert (CONSTANTS[16] | 1, CONSTANTS[17] | 1) == (_definition.INDEX_1, _definition.INDEX_2)
     assert list(_definition.FOLD_START) == CONSTANTS[18:20]

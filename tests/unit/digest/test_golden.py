@@ -1,7 +1,7 @@
 """Values that never change: records of different versions and machines stay comparable.
 
-When one of these fails the definition has changed. That is a new version of the digest (docs/digest.md), not
-a test to update.
+When one of these fails the definition has changed. That is a new version of the digest
+(docs/reference/digest.md), not a test to update.
 """
 
 import pytest

@@ -88,7 +88,7 @@ def test_a_refusal_names_op_line_and_page():
     assert caught.value.slug == "portable-op"
     assert "aten.special_ndtri.default" in str(caught.value)
     assert f"{__file__}:{line}" in str(caught.value)
-    assert "docs/portable.md" in str(caught.value)
+    assert "docs/reference/portable.md" in str(caught.value)
 
 
 def test_ops_of_others_are_refused():

@@ -208,7 +208,7 @@ def test_within_one_unit_of_the_last_place(name: str, dtype: type) -> None:
 
 def test_page_and_header_have_the_reference_coefficients() -> None:
     header = (ROOT / "native/portable/math_coefficients.h").read_text()
-    page = (ROOT / "docs/portable-numerics.md").read_text()
+    page = (ROOT / "docs/reference/portable-numerics.md").read_text()
     for name, value in CONSTANTS.items():
         assert float.fromhex(found(rf"#define SBM_{name} (\S+?)f?$", header)) == value
         assert float.fromhex(found(rf"^\| `{name}` \| `(\S+)` \|$", page)) == value

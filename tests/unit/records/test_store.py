@@ -221,7 +221,7 @@ def test_a_closed_record_is_a_single_file_and_closing_twice_is_fine(tmp_path: Pa
 
 
 def test_plain_sqlite_reads_it(tmp_path: Path) -> None:
-    """The example of docs/record-format.md: no part of samebits is needed to read a record."""
+    """The example of docs/reference/record-format.md: no part of samebits is needed to read a record."""
     write(tmp_path / "a.sbr", 5)
     db = sqlite3.connect(tmp_path / "a.sbr")
     texts = dict(db.execute("SELECT id, value FROM text"))

@@ -592,5 +592,5 @@ def test_texts_run_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) ->
 
 
 def test_the_checksum_is_the_documented_one() -> None:
-    """docs/record-format.md says CRC-32 of the three blobs on end."""
+    """docs/reference/record-format.md says CRC-32 of the three blobs on end."""
     assert _schema.checksum(b"ab", b"", b"c") == zlib.crc32(b"abc")

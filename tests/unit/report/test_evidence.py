@@ -13,8 +13,8 @@ CALL = "aten::mm.default", SITE, "net.fc"
 SEEDED = Evidence.of(EvidenceCode.SEEDED_ALIKE, "torch.manual_seed(0)", SITE)
 CODE = EvidenceCode
 MOVED = (
-    "it was used at step 2; both runs seeded it alike, last by torch.manual_seed(0) at /code/train.py:3; "
-    "after that, other amounts were drawn from it or another state was put in its place"
+    "it was used at step 2; both runs gave it the same seed, last by torch.manual_seed(0) at "
+    "/code/train.py:3; after that, the runs drew different amounts from it, or its state was replaced"
 )
 # The arguments of each code, and how the sentence ends.
 CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
@@ -25,7 +25,7 @@ CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
     CODE.OTHER_THREAD: (("", "T1"), "in the main thread in the first run, in T1 in the second"),
     CODE.FROM_OUTSIDE: (("input 1", "f32[4]"), "a file or another process"),
     CODE.NOT_RECORDED_BEFORE: ((4,), "before step 4 were not recorded"),
-    CODE.OTHER_BATCH: ((SITE,), "the loader at /code/train.py:3 gave other contents in each run"),
+    CODE.OTHER_BATCH: ((SITE,), "the loader at /code/train.py:3 gave different contents in each run"),
     CODE.MEMORY_AS_IT_WAS: (("aten::empty", CALL), "read by aten::mm.default at /code/train.py:3 in net.fc"),
     CODE.OTHER_ORDER: (("aten::add", SITE, True), "order in one thread: aten::add at /code/train.py:3"),
     CODE.THREADS_TOOK_PART: (("T2", "T1"), "took part: T1, T2"),
@@ -36,8 +36,8 @@ CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
     CODE.SHAPES_DIFFER: ((SITE, ("f32[3]",), ("f32[4]", "i64[]")), ":3: f32[3] and f32[4], i64[]"),
     CODE.RUNS_DIVERGED: ((), "the runs did different things"),
     CODE.WENT_ON: (("second", None), "the second run did nothing more in this step"),
-    CODE.SOURCE_NOT_RECORDED: ((), "is not recorded"),
-    CODE.TOO_LONG_TO_ALIGN: ((), "is not known"),
+    CODE.SOURCE_NOT_RECORDED: ((), "show where its contents came from"),
+    CODE.TOO_LONG_TO_ALIGN: ((), "it is not known where the runs diverge"),
     CODE.NOT_IN_STEP: ((), "the record is damaged"),
     CODE.ONE_SIDED_TENSOR: (("first", "buffer x (f32[4])"), "only the first run has buffer x (f32[4])"),
     CODE.STEPS_DIFFER: ((1,), "it differs in 1 step"),
@@ -50,26 +50,26 @@ CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
     CODE.NOT_SEEDED_LATER: ((), "after recording began"),
     CODE.SEEDED_ALIKE: (("f(1)", SITE), "last by f(1) at /code/train.py:3"),
     CODE.SEEDED_BY_ONE: (("f(1)", SITE), "by f(1) at /code/train.py:3"),
-    CODE.SEEDED_OTHER_TIMES: ((1, 2), "seeded it 1 times, the other 2 times"),
+    CODE.SEEDED_OTHER_TIMES: ((1, 2), "seeded it 1 times, the other run 2 times"),
     CODE.SEEDED_DIFFERENTLY: (("f(1)", "f(2)", None), "f(1) and f(2) at an unknown line"),
-    CODE.GIVEN_GENERATOR: ((), "another state in each run"),
-    CODE.GENERATOR_PUT_BACK: (("cuda:0",), "or the state was put back"),
+    CODE.GIVEN_GENERATOR: ((), "a different state in each run"),
+    CODE.GENERATOR_PUT_BACK: (("cuda:0",), "or the state was restored"),
     CODE.GENERATOR_BEFORE: (("torch", "aten::randn", SEEDED), "by torch.manual_seed(0) at /code/train.py:3"),
     CODE.MOVED_UNSEEN: (("aten::randn", SITE), "moved it after aten::randn at /code/train.py:3"),
     CODE.DREW_ELSEWHERE: ((SITE, "x", None, "y"), "/code/train.py:3 (x), the second at an unknown line (y)"),
-    CODE.DREW_OTHER_AMOUNT: (("x", SITE), "drew another amount of numbers in each run"),
+    CODE.DREW_OTHER_AMOUNT: (("x", SITE), "drew a different amount of numbers in each run"),
     CODE.GENERATOR_DIFFERED: (
         ("x", SITE, "torch"),
-        "workers from torch's generator in another state in each run",
+        "workers from torch's generator in a different state in each run",
     ),
     CODE.SEED_FROM_ENTROPY: (
         ("random.seed", SITE),
         "random.seed at /code/train.py:3 from the operating system's entropy",
     ),
-    CODE.MEMORY_UNWRITTEN: (("x", SITE), "with other contents in each run"),
-    CODE.ORDER_GIVEN: (("x", SITE), "x at /code/train.py:3 gave another order in each run"),
-    CODE.VALUE_GIVEN: (("x", SITE, True, ("1", "2")), "was given other values in the two runs: 1 and 2"),
-    CODE.OTHER_SOURCES: ((3,), "3 other sources gave other values too"),
+    CODE.MEMORY_UNWRITTEN: (("x", SITE), "with different contents in each run"),
+    CODE.ORDER_GIVEN: (("x", SITE), "x at /code/train.py:3 gave a different order in each run"),
+    CODE.VALUE_GIVEN: (("x", SITE, True, ("1", "2")), "was given different values in the two runs: 1 and 2"),
+    CODE.OTHER_SOURCES: ((3,), "3 other sources also gave different values"),
     CODE.THREAD_NUMBERS: ((1, 4), "with 1 threads for an op, the second with 4"),
     CODE.ENTERED: ((SITE, "x"), "it entered at /code/train.py:3 (x)"),
     CODE.LEFT_BY_RUN_BEFORE: (("a.pt", SITE), "a.pt, read at /code/train.py:3"),
@@ -79,8 +79,8 @@ CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
     CODE.REPEAT_MORE: ((), "show how often it differs"),
     CODE.FIRST_DRAW: (("x", SITE), "the first draw after it: x at /code/train.py:3"),
     CODE.SEEN_ONCE_PLACED: ((SITE, "x"), "in place of run 2's at /code/train.py:3 (x)"),
-    CODE.PINS_WITHOUT_TRACE: (("with x, 3 of 3 pairs of runs were identical",), "the cause stays open"),
-    CODE.PINS_DID_NOT_HELP: ((("clock",), "time.time"), "time.time is not the reason, or not alone"),
+    CODE.PINS_WITHOUT_TRACE: (("with x, 3 of 3 pairs of runs were identical",), "the cause is still open"),
+    CODE.PINS_DID_NOT_HELP: ((("clock",), "time.time"), "time.time is not the reason, or not the only one"),
     CODE.RANKS_DIFFER: (("w: rank 1 parts from rank 0 at step 2",), "from rank 0 at step 2"),
     CODE.DIFFERENT_BEFORE_FIRST_STEP: ((), "differently after the wrapping"),
     CODE.NO_GRADIENT: ((), "in that step"),

@@ -84,7 +84,7 @@ def test_text_says_what_matters():
     assert "1.45, 95 % interval 1.2334 to 1.6666 (t, n = 10)" in text
     assert "0.30277 (21 % of the mean)" in text
     assert "1 to 1.9" in text
-    assert "the farthest by 0.9" in text
+    assert "the most distant by 0.9" in text
 
 
 def test_no_deviation_when_the_seed_has_no_effect():

@@ -62,7 +62,7 @@ first difference: step 2, aten::randn.default in module net.drop
   why           step 2: train.py:3 drew from torch's global generator, which nothing seeds
   remedy        call torch.manual_seed(...) instead
 
-  runs          6 in 21 s: 2 to compare, 2 to find the operation, 2 to go on with equal values
+  runs          6 in 21 s: 2 to compare, 2 to find the operation, 2 to continue with equal values
 """
     assert shown.startswith(expected)
     assert shown.splitlines()[-1].endswith("train-verify-1/op-1b.sbr --events op --step 2")
@@ -105,7 +105,7 @@ def test_what_the_same_pins_took_away_is_not_called_different_on_its_own(script,
     shown = text.render(different(first, *others), PLAIN, str(tmp_path))
 
     assert "also different for the same reason\n  step 2, aten::os-entropy" in shown
-    assert "also different on its own\n  step 2, aten::race" in shown
+    assert "also different for another reason\n  step 2, aten::race" in shown
 
 
 def test_what_comes_after_the_runs_parted_is_counted_unless_its_cause_is_known():
@@ -113,7 +113,7 @@ def test_what_comes_after_the_runs_parted_is_counted_unless_its_cause_is_known()
     after = [changed(parted, op=f"aten::op{n}", entry="outside") for n in range(7)]
     result = different(parted, *after, finding(op="aten::rand"))
     shown = text.render(result, PLAIN, "/code")
-    assert "7 further differences come after the runs parted, and may follow from that" in shown
+    assert "7 further differences come after the runs diverged, and may follow from that" in shown
     assert "aten::op0" not in shown
     assert "also different\n  step 2, aten::rand" in shown
     assert "also different\n  step 2, aten::op0" in text.render(result, PLAIN, "/code", verbose=True)
@@ -212,7 +212,7 @@ def test_operations_that_do_not_repeat_are_shown_under_any_verdict():
     assert "does not repeat: step 1, aten::index_add_.default in module net train.py:31 in main" in shown
     assert "f32[3]: the same bits each time" in shown
     assert "2 of 3 elements differ, by up to 0.5 (1 ULP)" in shown
-    assert "gave other bits in 3 of 12 repetitions" in shown
+    assert "gave different bits in 3 of 12 repetitions" in shown
     assert "412 calls of 38 operations executed again 3 times each in 3 steps, 1 operation did not" in shown
     assert "not executed again: 12 view" in shown
     assert "not executed again, side effect outside tensors: c10d::allreduce_.default 3" in shown
@@ -307,7 +307,7 @@ def test_a_fix_is_shown_as_a_diff(script, tmp_path):
     assert "fix: not confirmed: still differs at a.py:1" in shown
     none = Fix(None, str(tmp_path), refusals=tuple(f"a.py:{n}: why" for n in range(6)))
     shown = text.render(replace(different(finding(script)), fix=none), PLAIN, str(tmp_path))
-    assert "fix: no patch could be made\n  left alone: a.py:0: why" in shown
+    assert "fix: no patch could be made\n  not changed: a.py:0: why" in shown
     assert "and 2 more" in shown
 
 
@@ -361,7 +361,7 @@ def test_values_that_only_differ_where_they_are_reported_are_listed_once(tmp_pat
     shown = text.render(_reported(), PLAIN, str(tmp_path))
     assert shown.startswith("different: the training is identical at every step; 1 reported value differs\n")
     assert "  train.py:3 in training_step (item; it differs in 2 steps)\n" in shown
-    assert "With --state-only they do not count" in " ".join(shown.split())
+    assert "With --state-only the exit status is 0" in " ".join(shown.split())
     assert "first difference" not in shown
 
 
@@ -376,7 +376,7 @@ def test_findings_of_one_cause_are_not_called_different_on_their_own(tmp_path):
     same, other = finding(op="aten::rand.default"), finding(op="aten::x.default", cause="wall-clock")
     shown = text.render(different(finding(), same, other), PLAIN, str(tmp_path))
     assert "also different by the same cause\n  step 2, aten::rand.default" in shown
-    assert "also different on its own\n  step 2, aten::x.default" in shown
+    assert "also different for another reason\n  step 2, aten::x.default" in shown
 
 
 def test_a_long_note_is_cut(tmp_path):

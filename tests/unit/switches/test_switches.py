@@ -158,7 +158,7 @@ def test_the_hash_seed_is_what_the_interpreter_started_with(monkeypatch):
         ("tf32", "allow-tf32"),
         ("pythonhashsed", "PYTHONHASHSEED"),
         ("CUBLAS_WORKSPACE", "CUBLAS_WORKSPACE_CONFIG"),
-        ("xyzzy", "docs/switches.md"),
+        ("xyzzy", "docs/reference/switches.md"),
     ],
 )
 def test_an_unknown_name_gets_the_nearest(name, hint):
@@ -322,7 +322,7 @@ def test_moments_are_those_of_the_handles():
 
 
 def test_the_page_shows_the_table():
-    page = (Path(__file__).parents[3] / "docs" / "switches.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "switches.md").read_text()
     shown = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
 
     assert [(row[0], row[1], row[2]) for row in shown] == [

@@ -100,7 +100,7 @@ def test_what_is_not_seen_again_is_not_explained_by_pins(tmp_path):
     assert pins(made) == []
     assert not any(name.startswith("fix") for name in made.names)
     assert (found.cause, found.diagnosis.confirmed_by) == ("unknown", "")
-    assert notes[0].startswith("the difference was not seen again")
+    assert notes[0].startswith("further runs without any change did not differ")
     assert [name for name in made.names if name.startswith("plain")] == [f"plain-0{n}" for n in range(1, 5)]
 
 
@@ -229,7 +229,7 @@ def test_a_budget_that_is_spent_leaves_what_is_known(tmp_path):
 
     made = World(verdicts={"run-2": different(2, finding(kind="grad", entry=""))}, on_run=slow)
     _, notes = explained(tmp_path, made)
-    assert notes[0].startswith("the time for explaining, 180 s, was over")
+    assert notes[0].startswith("the time for explaining, 180 s, ran out")
     assert notes[1].startswith("the runs did not differ in 3 more pairs")
 
 

@@ -61,7 +61,7 @@ def test_a_run_that_gave_other_bits_is_noted(tmp_path):
     result = verify(request(tmp_path, replay=1), tools=scripted.tools())
 
     assert result.comparison.verdict == "identical"
-    assert any("gave other bits than run 1" in note for note in notes_of(result.comparison))
+    assert any("gave different bits from run 1" in note for note in notes_of(result.comparison))
 
 
 def test_a_script_that_fails_while_it_is_executed_again_is_noted(tmp_path):

@@ -95,7 +95,7 @@ def _compared(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
         if first is None:
             reason = (
                 f"the run resumed after {kill.after} steps made no optimizer step: did it find a checkpoint"
-                " of another run, outside the working folder? (see docs/resume-check.md)"
+                " of another run, outside the working folder? (see docs/reference/resume-check.md)"
             )
             return replace(kill, verdict="not_judged", reason=reason)
         start = find_start(whole, a, first, kill.after)
@@ -198,7 +198,7 @@ def _too_far(kill: Kill, step: int) -> Kill:
     reason = (
         f"killed after {kill.after} steps, but the resumed run begins at step {step}: it found a checkpoint "
         "of another run, outside the working folder; let the script save into `{run}` "
-        "(see docs/resume-check.md)"
+        "(see docs/reference/resume-check.md)"
     )
     return replace(kill, verdict="not_judged", reason=reason, resumed_at=step)
 

@@ -164,7 +164,9 @@ def _tensors(state: dict[tuple[Role, str], str], at: Boundary, role: Role) -> li
     if (at.due.buffers, at.resumed.buffers)[role == Role.OPTIMIZER] == "" and role == Role.BUFFER:
         return []
     same = (
-        at.due.buffers == at.resumed.buffers if role == Role.BUFFER else at.due.optimizer == at.resumed.optimizer
+        at.due.buffers == at.resumed.buffers
+        if role == Role.BUFFER
+        else at.due.optimizer == at.resumed.optimizer
     )
     if same:
         return []

@@ -260,7 +260,7 @@ def _last_line(files: Path) -> str:
     except OSError:
         return ""
     lines = [line.strip() for line in re.split(r"[\r\n]+", text)]
-    lines = [line for line in lines if line and not line.startswith("see docs/messages.md#")]
+    lines = [line for line in lines if line and not line.startswith("see docs/reference/messages.md#")]
     return lines[-1] if lines else ""
 
 

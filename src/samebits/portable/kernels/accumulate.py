@@ -1,4 +1,4 @@
-"""Ordered accumulation ("Accumulation" in docs/portable-numerics.md)."""
+"""Ordered accumulation ("Accumulation" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention ("Attention" in docs/portable-numerics.md)."""
+"""Attention ("Attention" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

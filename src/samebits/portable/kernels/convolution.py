@@ -1,4 +1,4 @@
-"""Convolutions and their gradients ("Convolutions" in docs/portable-numerics.md)."""
+"""Convolutions and their gradients ("Convolutions" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of one and of two numbers ("Elementary functions" in docs/portable-numerics.md)."""
+"""Functions of one and of two numbers ("Elementary functions" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

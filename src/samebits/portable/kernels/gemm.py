@@ -1,4 +1,4 @@
-"""Matrix products ("Contractions" in docs/portable-numerics.md)."""
+"""Matrix products ("Contractions" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

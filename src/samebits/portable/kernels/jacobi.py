@@ -1,4 +1,4 @@
-"""Jacobi rotations ("Eigenvalues and singular values" in docs/portable-numerics.md).
+"""Jacobi rotations ("Eigenvalues and singular values" in docs/reference/portable-numerics.md).
 
 Neighbouring rows rotate and change places, the even pairs and the odd ones in turn: after as many stages as
 there are rows, each has met each other one once, and all pairs of a stage rotate together.

@@ -1,4 +1,4 @@
-"""Normalisation layers ("Normalisation" in docs/portable-numerics.md).
+"""Normalisation layers ("Normalisation" in docs/reference/portable-numerics.md).
 
 Tensors are float32 or float64, one dtype in a call.
 """

@@ -1,4 +1,4 @@
-"""Steps of optimizers over lists of tensors ("Optimizers" in docs/portable-numerics.md), in one call each."""
+"""Steps of optimizers over lists of tensors ("Optimizers" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

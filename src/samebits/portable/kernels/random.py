@@ -1,4 +1,4 @@
-"""Random values ("Random numbers" in docs/portable-numerics.md), from a key of 64 bits each time."""
+"""Random values ("Random numbers" in docs/reference/portable-numerics.md), each from a key of 64 bits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Sums and products over dimensions, and running ones ("Reductions" and "Running sums").
 
-Both are in docs/portable-numerics.md. All take float32 or float64 tensors of any strides; `dims` is one
-dimension, several, or None for all. Results are contiguous.
+Both are in docs/reference/portable-numerics.md. All take float32 or float64 tensors of any strides; `dims` is
+one dimension, several, or None for all. Results are contiguous.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Softmax and its logarithm ("Softmax" in docs/portable-numerics.md)."""
+"""Softmax and its logarithm ("Softmax" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Means over windows and their gradients ("Pooling" in docs/portable-numerics.md)."""
+"""Means over windows and their gradients ("Pooling" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

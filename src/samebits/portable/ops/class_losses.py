@@ -1,4 +1,4 @@
-"""Losses of a class for each sample ("Losses of classes" in docs/portable-numerics.md)."""
+"""Losses of a class for each sample ("Losses of classes" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floats to integers, and the bits of floats ("Conversions and choices" in docs/portable-numerics.md)."""
+"""Floats to integers, bits of floats ("Conversions and choices" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of values by bins ("Conversions and choices" in docs/portable-numerics.md)."""
+"""Counts of values by bins ("Conversions and choices" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

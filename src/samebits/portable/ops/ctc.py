@@ -1,4 +1,4 @@
-"""The CTC loss ("CTC" in docs/portable-numerics.md): sums over all alignments, time step by time step.
+"""The CTC loss ("CTC" in docs/reference/portable-numerics.md): sums over all alignments, step by step.
 
 States of a sample: a blank, the first label, a blank, the second label, ..., a blank. Tensors of states have
 the dimensions (sample, state), and hold logarithms of probabilities.

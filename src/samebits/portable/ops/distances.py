@@ -1,4 +1,4 @@
-"""Distances of all pairs of rows ("Distances" in docs/portable-numerics.md)."""
+"""Distances of all pairs of rows ("Distances" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elementary functions ("Elementary functions" in docs/portable-numerics.md)."""
+"""Elementary functions ("Elementary functions" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

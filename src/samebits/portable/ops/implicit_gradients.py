@@ -2,7 +2,7 @@
 
 With F the distribution and f its density, the gradient of x in a is -(dF/da) / f. It is an integral below x,
 and another one above x; that of a positive function is taken, so that nothing cancels: see "Gradients of
-sampled values" in docs/portable-numerics.md.
+sampled values" in docs/reference/portable-numerics.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Least squares by singular values ("Eigenvalues and singular values" in docs/portable-numerics.md)."""
+"""Least squares by SVD ("Eigenvalues and singular values" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

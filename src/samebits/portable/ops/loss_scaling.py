@@ -1,4 +1,4 @@
-"""The ops of `torch.amp.GradScaler` ("Loss scaling" in docs/portable-numerics.md)."""
+"""The ops of `torch.amp.GradScaler` ("Loss scaling" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

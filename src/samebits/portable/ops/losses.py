@@ -1,4 +1,4 @@
-"""Losses of one value for each element ("Losses" in docs/portable-numerics.md)."""
+"""Losses of one value for each element ("Losses" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exponential of matrices, in float64 ("Linear algebra" in docs/portable-numerics.md)."""
+"""The exponential of matrices, in float64 ("Linear algebra" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""QR by Householder reflections, one column after the other ("QR" in docs/portable-numerics.md)."""
+"""QR by Householder reflections, one column after the other ("QR" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors of evenly spaced numbers ("Conversions and choices" in docs/portable-numerics.md)."""
+"""Tensors of evenly spaced numbers ("Conversions and choices" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

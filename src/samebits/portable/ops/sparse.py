@@ -1,4 +1,4 @@
-"""Sparse tensors: sums and products over their entries ("Sparse tensors" in docs/portable-numerics.md)."""
+"""Sums and products of sparse tensors ("Sparse tensors" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Eigenvalues of symmetric matrices and singular values, by Jacobi rotations in float64.
 
-The computation is defined in docs/portable-numerics.md, "Eigenvalues and singular values".
+The computation is defined in docs/reference/portable-numerics.md, "Eigenvalues and singular values".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Windows for signals, in float64 ("Windows" in docs/portable-numerics.md)."""
+"""Windows for signals, in float64 ("Windows" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The reference: docs/portable-numerics.md in plain torch and NumPy, slow and obvious."""
+"""The reference: docs/reference/portable-numerics.md in plain torch and NumPy, slow and obvious."""

@@ -1,4 +1,4 @@
-"""Activations, elementwise losses and scaled sums, one line each as docs/portable-numerics.md has them."""
+"""Activations, elementwise losses and scaled sums, as docs/reference/portable-numerics.md has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elementary functions, as docs/portable-numerics.md has them.
+"""Elementary functions, as docs/reference/portable-numerics.md has them.
 
 Those that are defined here are computed in float64 for float32 too.
 """

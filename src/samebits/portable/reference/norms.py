@@ -1,4 +1,4 @@
-"""Normalisation layers ("Normalisation" in docs/portable-numerics.md)."""
+"""Normalisation layers ("Normalisation" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

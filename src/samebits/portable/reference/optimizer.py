@@ -1,4 +1,4 @@
-"""Steps of optimizers over one tensor ("Optimizers" in docs/portable-numerics.md)."""
+"""Steps of optimizers over one tensor ("Optimizers" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Philox4x32-10, and the values made of its words ("Random numbers" in docs/portable-numerics.md)."""
+"""Philox4x32-10, and values made of its words ("Random numbers" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Real:
         return self._type(value)
 
     def constant(self, name: str) -> Any:
-        """Return a constant of docs/portable-numerics.md."""
+        """Return a constant of docs/reference/portable-numerics.md."""
         return self._type(CONSTANTS[f"{name}_{self._suffix}"])
 
     def fma(self, a: Array, b: Array, c: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Reductions: chunks of 256, 16 lanes in each, trees ("Reductions" in docs/portable-numerics.md)."""
+"""Reductions: chunks of 256, 16 lanes, trees ("Reductions" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

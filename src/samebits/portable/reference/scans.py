@@ -1,4 +1,4 @@
-"""Running sums and products: chains in binary64 ("Running sums" in docs/portable-numerics.md)."""
+"""Running sums and products: chains in binary64 ("Running sums" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

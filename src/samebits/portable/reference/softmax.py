@@ -1,4 +1,4 @@
-"""Softmax of rows and its logarithm, and their gradients ("Softmax" in docs/portable-numerics.md)."""
+"""Softmax of rows, its logarithm, their gradients ("Softmax" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ _NO_DRAWS = ("seed", "getstate", "setstate", "get_state", "set_state")
 class DrawProbe:
     """Records `draw` events.
 
-    docs/recording.md says what counts as a draw. The probe is put in place before the script begins, so that
-    `from time import time` gets a proxy too; modules imported before keep the originals.
+    docs/reference/recording.md says what counts as a draw. The probe is put in place before the script
+    begins, so that `from time import time` gets a proxy too; modules imported before keep the originals.
 
     Args:
         recorder: where events go.

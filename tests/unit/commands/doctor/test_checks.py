@@ -340,10 +340,10 @@ def test_a_package_is_found_and_forgiven(fact):
 
 @pytest.mark.parametrize("fact", PACKAGES, ids=lambda fact: f"{fact.names[0]}-{fact.promise}")
 def test_a_package_is_documented(fact):
-    """docs/doctor.md has the same line."""
+    """docs/reference/doctor.md has the same line."""
     row = f"| `{fact.names[0]}` | {fact.promise} | {fact.found} | {fact.control or '-'} |"
 
-    assert row in (Path(__file__).parents[4] / "docs" / "doctor.md").read_text(encoding="utf-8")
+    assert row in (Path(__file__).parents[4] / "docs" / "reference" / "doctor.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("fact", PACKAGES, ids=lambda fact: f"{fact.names[0]}-{fact.promise}")

@@ -41,7 +41,7 @@ def free_space(here: EnvironmentSnapshot) -> Iterable[Threat]:
         "A record of steps takes kilobytes per step, a record of every operation far more. A record that "
         "cannot be written to its end proves nothing about the steps after it.",
         "free some space, or give --record PATH or --keep DIR",
-        "docs/record-format.md",
+        "docs/reference/record-format.md",
         BREAKS if free < _NO_BYTES else MAY_BREAK,
     )
 
@@ -57,7 +57,7 @@ def digest(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "Values with known digests were digested in a fresh process, with the back end that runs would "
             "use.",
             "unset SAMEBITS_DIGEST_BACKEND, or set it to torch; reinstall samebits",
-            "docs/digest.md",
+            "docs/reference/digest.md",
             BREAKS,
         )
     elif tried is not None and tried.backend == "torch":
@@ -68,7 +68,7 @@ def digest(here: EnvironmentSnapshot) -> Iterable[Threat]:
             f"{reason}: digests are right, but slow",
             "The back end in plain torch gives the same values but takes many times as long.",
             "reinstall samebits with a C compiler at hand; unset SAMEBITS_DIGEST_BACKEND",
-            "docs/digest.md",
+            "docs/reference/digest.md",
             NOTE,
         )
 
@@ -104,6 +104,6 @@ def repository(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "A record holds the commit and whether tracked files differ from it, so that a later run "
             "can be made from the same code.",
             remedy,
-            "docs/record-format.md",
+            "docs/reference/record-format.md",
             NOTE,
         )
