@@ -18,7 +18,6 @@ from samebits.cli.ending import Ending
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.terminal import write
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
-from samebits.report import json as json_report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,6 +138,8 @@ def _run(command: Command, words: list[str], *, own_process: bool) -> int:
 
 def _as_json(command: Command, error: Exception) -> str:
     """Return the JSON object of a command that could not judge."""
+    from samebits.report import json as json_report  # which imports the comparison
+
     failure = "" if isinstance(error, SamebitsError) else traceback.format_exc()
     message = f"internal error: {type(error).__name__}: {error}" if failure else str(error)
     render = getattr(command, "render_error", None)
