@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterable
+
+    Run = Callable[[], Any]
 
 _PARENT, _START_TIME = 1, 19  # fields after the name in /proc/PID/stat, see proc(5)
 _WAIT_S = 0.02
@@ -148,13 +151,6 @@ def ended_with_parent() -> Callable[[], None] | None:
             os._exit(128 + signal.SIGKILL)
 
     return ask
-
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable
-
-    Run = Callable[[], Any]
 
 
 def start_within(start: Callable[..., Any], around: Callable[[Run], Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from torch.utils import data as torch_data
 from torch.utils.data import default_collate, default_convert, get_worker_info
 
 from samebits.data._shards import Sharded, ShardOrder, StreamReader, Whole
-from samebits.rng.samples import EpochKeys, SampleRng, surroundings
+from samebits.rng.samples import EpochKeys, SampleRng, as_in_worker
 from samebits.rng.seeds import derive
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Fetcher(ABC):
                 rng.held.look(again=True)
         self._rng = rng
         rng.begin_batch()
-        with surroundings(rng, self.plan.threads):
+        with as_in_worker(rng, self.plan.threads):
             try:
                 return Handed(self.load(task, rng, self._keys, first=first), task.start)
             except StopIteration as error:  # torch would end the epoch here and drop the rest

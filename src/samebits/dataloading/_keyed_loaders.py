@@ -1,4 +1,4 @@
-"""Keyed samples for the loaders that a script has: what torch's iterators get in place of their parts."""
+"""Keyed samples for the loaders of a script: the parts that torch's iterators get instead of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._torch.loaders import INDEX_SAMPLER, index_sampler
 from samebits.dataloading._workers import WORKER, EpochId
-from samebits.rng.samples import EpochKeys, SampleRng, surroundings
+from samebits.rng.samples import EpochKeys, SampleRng, as_in_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     from samebits.dataloading._workers import LoaderEpoch
 
 NO_NUMBERS = (
-    "an iterable dataset is read by several workers, so its elements have no numbers that do not depend on "
-    "the workers; they are keyed by worker. samebits.DataLoader reads datasets in shards "
+    "several workers read an iterable dataset, so the numbers of its elements depend on the workers, and the "
+    "elements are keyed by worker. samebits.DataLoader reads datasets in shards "
     "(docs/reference/data.md)"
 )
-# Their indices come once in an epoch, on all ranks together; DistributedSampler's padding aside.
+# Their indices occur once in an epoch over all ranks, except for DistributedSampler's padding.
 _ONCE = ("SequentialSampler", "SubsetRandomSampler", "DistributedSampler")
 _THREADS = 1  # as torch's workers have
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedIndex:
-    """What torch's iterator hands to the fetcher in place of an index, or a list of them.
+    """The value that torch's iterator hands to the fetcher instead of an index, or a list of indices.
 
     Args:
-        epoch: that it is of.
-        place: how many of them there were before in the epoch.
-        index: the loader's own.
-        times: for each index how often it came before in the epoch; empty when none comes twice.
+        epoch: its epoch.
+        position: its position in the epoch, from 0.
+        index: the loader's own index, or list of indices.
+        times: for each index the number of its earlier occurrences in the epoch; empty when none repeats.
     """
 
     epoch: EpochId
-    place: int
+    position: int
     index: Any
     times: tuple[int, ...] = ()
 
@@ -50,11 +50,11 @@ class KeyedIndices:
 
     Args:
         sampler: the loader's batch sampler, or its sampler.
-        batched: whether it gives lists.
-        epoch: that begins.
+        batched: it gives lists of indices.
+        epoch: the epoch that begins.
     """
 
-    samebits_indices = True  # what `loaders` knows it by
+    samebits_indices = True  # recognised by `_loader_views`
 
     def __init__(self, sampler: Any, epoch: EpochId, *, batched: bool) -> None:
         self._sampler, self._epoch, self._batched = sampler, epoch, batched
@@ -64,9 +64,9 @@ class KeyedIndices:
 
     def __iter__(self) -> Iterator[KeyedIndex]:
         once, seen = _comes_once(self._sampler), Counter[Any]()
-        for place, index in enumerate(self._sampler):
+        for position, index in enumerate(self._sampler):
             times = [] if once else [_seen(seen, one) for one in (index if self._batched else [index])]
-            yield KeyedIndex(self._epoch, place, index, tuple(times) if any(times) else ())
+            yield KeyedIndex(self._epoch, position, index, tuple(times) if any(times) else ())
 
 
 def _comes_once(sampler: Any) -> bool:
@@ -82,7 +82,7 @@ def _seen(seen: Counter[Any], index: Any) -> int:
 
 
 def _number_of(index: Any) -> int:
-    """The number of an index that is a whole number; of any other one, 63 bits of its text."""
+    """Return an index that is a whole number; for any other, 63 bits of a hash of its text."""
     try:
         return operator.index(index)
     except TypeError:
@@ -91,7 +91,7 @@ def _number_of(index: Any) -> int:
 
 
 class KeyedSamples(list[Any]):
-    """A batch of samples, before it is collated, and which one it is."""
+    """A batch of samples before it is collated, with its index."""
 
     keyed: KeyedIndex | None = None
 
@@ -108,7 +108,7 @@ class _Keyed:
         return {**self.__dict__, "_rng": None, "_keys": None}
 
     def ready(self, epoch: EpochId) -> tuple[SampleRng, EpochKeys, bool]:
-        """The generators, the keys of the epoch, and whether it begins here."""
+        """Return the generators, the keys of the epoch, and True when the epoch begins here."""
         rng, keys = self._rng or SampleRng(self._roots), self._keys
         first = keys is None or (keys.seed, keys.epoch) != (epoch.seed, epoch.number)
         if keys is None or first:
@@ -133,8 +133,8 @@ class KeyedMap:
         self._keyed = _Keyed({"dataset": dataset, "collate_fn": collate})
 
     def __getitem__(self, keyed: Any) -> Any:
-        """One sample."""
-        if not isinstance(keyed, KeyedIndex):  # of somebody else's iterator, which has its own indices
+        """Load one sample."""
+        if not isinstance(keyed, KeyedIndex):  # from another iterator, which has its own indices
             return self.samebits_dataset[keyed]
         samples = self._load(keyed, [keyed.index])
         single = _Single(samples[0])
@@ -142,7 +142,7 @@ class KeyedMap:
         return single
 
     def __getitems__(self, keyed: Any) -> Any:
-        """All samples of a batch: torch asks for them in one call where a dataset has this method."""
+        """Load all samples of a batch; torch does that in one call if a dataset has this method."""
         if not isinstance(keyed, KeyedIndex):
             return [self.samebits_dataset[index] for index in keyed]
         samples = KeyedSamples(self._load(keyed, list(keyed.index)))
@@ -151,7 +151,7 @@ class KeyedMap:
 
     def _load(self, keyed: KeyedIndex, indices: list[Any]) -> list[Any]:
         rng, keys, first = self._keyed.ready(keyed.epoch)
-        with surroundings(rng, _THREADS):
+        with as_in_worker(rng, _THREADS):
             samples = self._under_keys(keyed, indices, rng, keys)
             if rng.held.look(again=first):
                 samples = self._under_keys(keyed, indices, rng, keys)  # as in data/fetching.py
@@ -170,7 +170,7 @@ class KeyedMap:
 
 
 class _Single:
-    """A sample that is not batched, and which one it is."""
+    """A sample that is not batched, with its index."""
 
     keyed: KeyedIndex | None = None
 
@@ -198,24 +198,24 @@ class KeyedCollate:
         if _draws_nothing(self._collate):
             return self._collate(plain)
         rng, keys, _ = self._keyed.ready(keyed.epoch)
-        with surroundings(rng, _THREADS):
-            rng.key(keys.batch(keyed.place), keys.epoch, "batch", keyed.place)
+        with as_in_worker(rng, _THREADS):
+            rng.key(keys.batch(keyed.position), keys.epoch, "batch", keyed.position)
             return self._collate(plain)
 
 
 def _draws_nothing(collate: Any) -> bool:
-    """Whether that is torch's own."""
+    """Tell whether it is one of torch's own functions, which draw nothing."""
     import torch
 
     return collate in (torch.utils.data.default_collate, torch.utils.data.default_convert)
 
 
 class KeyedIterable(Iterable[Any]):
-    """Stands in for an iterable dataset: keys each element by its number, in each worker apart.
+    """Stands in for an iterable dataset: keys each element by its worker and number.
 
     Args:
         dataset: the script's.
-        epoch: the one that begins; persistent workers are told of later ones.
+        epoch: the epoch that begins; persistent workers are told of later ones.
     """
 
     def __init__(self, dataset: Any, epoch: EpochId) -> None:
@@ -224,16 +224,16 @@ class KeyedIterable(Iterable[Any]):
         self.last: tuple[EpochId, int, int] | None = None
 
     def __iter__(self) -> Iterator[Any]:
-        """The elements."""
+        """Yield the elements."""
         epoch = WORKER.keyed_epoch or self._epoch
         rng, keys, _ = self._keyed.ready(epoch)
         worker = _worker_number()
-        with surroundings(rng, _THREADS):
+        with as_in_worker(rng, _THREADS):
             rng.key(keys.element(worker), keys.epoch, "worker", worker)
             elements = iter(self.samebits_dataset)
         number = 0
         while True:
-            with surroundings(rng, _THREADS):
+            with as_in_worker(rng, _THREADS):
                 rng.begin_batch()
                 rng.key(keys.element(worker, number), keys.epoch, "worker", worker, number)
                 try:
@@ -250,7 +250,7 @@ class KeyedElements:
 
     Args:
         collate: the loader's own.
-        elements: what it collates; the same object in every process.
+        elements: the dataset whose elements it collates; the same object in every process.
     """
 
     def __init__(self, collate: Callable[[Any], Any], elements: KeyedIterable) -> None:
@@ -263,7 +263,7 @@ class KeyedElements:
             return self._collate(samples)
         epoch, worker, number = self._elements.last
         rng, keys, _ = self._keyed.ready(epoch)
-        with surroundings(rng, _THREADS):
+        with as_in_worker(rng, _THREADS):
             rng.key(keys.element(worker, number, 0), keys.epoch, "batch", worker, number)
             return self._collate(samples)
 
@@ -276,12 +276,12 @@ def _worker_number() -> int:
 
 
 def keyed_parts(loader: Any, epoch: LoaderEpoch, *, iterable: bool) -> dict[str, Any]:
-    """What a view of a loader has in place of the loader's own.
+    """Return the parts that a view of a loader has instead of the loader's own.
 
     Args:
         loader: the script's.
-        epoch: that begins.
-        iterable: whether its dataset is.
+        epoch: the epoch that begins.
+        iterable: its dataset is iterable.
     """
     identity = EpochId(epoch.samples_seed, epoch.number)
     if iterable:

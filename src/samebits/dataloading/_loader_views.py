@@ -1,4 +1,4 @@
-"""An object as somebody else sees it: the same, but for some attributes."""
+"""Views of loaders and samplers: the same objects, except for some attributes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class View:
 
     Args:
         target: the object.
-        attributes: what is different.
+        attributes: those that differ.
     """
 
     __slots__ = ("_samebits_attributes", "_samebits_target")
@@ -58,8 +58,8 @@ class View:
 
 DRAWS = "_samebits_draws"  # an attribute of torch's iterators, which live and die with one loop of the user
 OUT_OF_ORDER = (
-    "DataLoader(in_order=False) hands over batches in the order in which workers finish, which differs from "
-    "run to run; leave in_order out to get the same order again"
+    "DataLoader(in_order=False) returns batches in the order in which workers finish, which differs from run "
+    "to run; leave in_order out to get the same order every time"
 )
 
 
@@ -71,12 +71,12 @@ class SamplerDraws:
         self._numbers = itertools.count()
 
     def generator(self, torch: Any, device: Any) -> Any:
-        """For the next sampler that draws; a sampler that is iterated again counts as another one."""
+        """Make a generator for the next sampler that draws; one that is iterated again counts as another."""
         seed = self._epoch.seed_for("sampler", next(self._numbers))
         return torch.Generator(device=device).manual_seed(seed)
 
     def keyed(self, torch: Any, sampler: Any) -> Any:
-        """A view of a sampler that has no generator: with one of its own."""
+        """Return a view of a sampler without a generator, to which the view adds one."""
         return _KeyedSampler(sampler, torch, self)
 
 
@@ -113,7 +113,7 @@ class LoaderViews:
         self._active, self._torch = active, torch
         self._ledger = LoaderLedger(active)
         self._warned: set[str] = set()
-        # What is imported for an iteration is imported now: a fork copies the lock of an import in a thread.
+        # Import now what an iteration needs, because a fork copies the lock of an import in a thread.
         torch.get_default_device()
         if active.control.keyed_samples:
             import_module("samebits.dataloading._keyed_loaders")
@@ -145,7 +145,7 @@ class LoaderViews:
         )
 
     def _sample_parts(self, loader: Any, epoch: LoaderEpoch) -> dict[str, Any]:
-        """Parts of the loader under which each sample has a key, where that was asked for."""
+        """Return parts of the loader that give each sample a key, if control asks for keyed samples."""
         if not acting(self._active).control.keyed_samples or hasattr(loader.dataset, "samebits_keyed"):
             return {}
         from samebits.dataloading._keyed_loaders import NO_NUMBERS, keyed_parts  # loaded by few scripts
@@ -169,12 +169,12 @@ class LoaderViews:
 
     @staticmethod
     def holds(view: Any) -> bool:
-        """Whether that is a view."""
+        """Tell whether the object is a view."""
         return type(view) is View
 
     @staticmethod
     def begin(iterator: Any, view: Any, *, is_base: bool) -> None:
-        """Before torch's method: samplers get draws of their own, live workers new numbers."""
+        """Prepare torch's method: samplers get their own draws, live workers new indices."""
         if is_base:
             vars(iterator)[DRAWS] = SamplerDraws(view.samebits_epoch)
         if view.samebits_resumes and hasattr(index_sampler(view), "samebits_indices"):
@@ -182,12 +182,12 @@ class LoaderViews:
 
     @staticmethod
     def finish(iterator: Any, view: Any, *, resumed: bool) -> None:
-        """After the method of torch's base class.
+        """Replace the seeds that the method of torch's base class drew for workers.
 
         Args:
-            iterator: what torch drew for its workers is replaced.
-            view: of its loader.
-            resumed: the method begins an epoch, which is not yet told to workers that live on.
+            iterator: the iterator.
+            view: the view of its loader.
+            resumed: the method begins an epoch of which persistent workers have not been told yet.
         """
         if resumed and not (view.samebits_resumes and view.num_workers > 0):
             return
@@ -199,12 +199,12 @@ class LoaderViews:
 
     @staticmethod
     def forget_epoch(iterator: Any) -> None:
-        """Leave the plain shared seed, so that nothing of ours is sent again once control has ended."""
+        """Leave the plain shared seed, so that no epoch is sent again once control has ended."""
         sent = shared_seed(iterator)
         if isinstance(sent, NextEpoch):
             set_shared_seed(iterator, _plain(sent))
 
 
 def _plain(sent: Any) -> Any:
-    """The shared seed itself: of nested controls each puts its epoch around it."""
+    """Return the shared seed itself; each nested control wraps it in its epoch."""
     return sent.shared_seed if isinstance(sent, NextEpoch) else sent

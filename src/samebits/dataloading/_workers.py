@@ -1,4 +1,4 @@
-"""Workers of DataLoaders: what happens inside them, and which iteration of which loader they serve."""
+"""Workers of DataLoaders: their control, and the iteration of the loader that they serve."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class LoaderEpoch(NamedTuple):
     Args:
         seed: the run seed.
         scope: the part of the run that this process is.
-        loader: how many loaders were iterated before it was, for the first time; in threads other than the
-            main thread, the name of the thread before that.
-        number: how often it was iterated before.
-        torch_seed: the seed of torch's default generator: the run seed, or what the script chose by
+        loader: the number of loaders that were first iterated before it; in threads other than the main
+            thread, preceded by the name of the thread.
+        number: the number of its earlier iterations.
+        torch_seed: the seed of torch's default generator: the run seed, or the script's choice by
             `torch.manual_seed`. So the script's own seed decides the order, as without control, while
             draws from the generator do not.
-        samples: the seed that all ranks share, and what `torch_seed` is when the script has not chosen it.
+        samples: the seed that all ranks share, and the value of `torch_seed` if the script chooses none.
     """
 
     seed: int
@@ -43,12 +43,12 @@ class LoaderEpoch(NamedTuple):
     samples: tuple[int, int] = (0, 0)
 
     def seed_for(self, *keys: int | str) -> int:
-        """A seed of 64 bits for a part of the iteration."""
+        """Derive a seed of 64 bits for a part of the iteration."""
         return derive(self.seed, "loader", *self.loader, self.number, self.torch_seed, *keys)
 
     @property
     def base_seed(self) -> int:
-        """Worker `i` gets this plus `i`, as torch documents it; it stays below 2**63, as torch's does."""
+        """The base of the workers' seeds: worker `i` gets this plus `i`; it is below 2**63, as torch's is."""
         return self.seed_for("workers") >> 2
 
     @property
@@ -59,65 +59,65 @@ class LoaderEpoch(NamedTuple):
         return derive(shared, "loader samples", *self.loader, *chosen)
 
     def worker_scope(self, worker: int) -> Keys:
-        """The part of the run that a worker is during the iteration."""
+        """Return the scope of a worker during the iteration."""
         return (*self.scope, "loader", *self.loader, "epoch", self.number, "worker", worker)
 
 
 class EpochId(NamedTuple):
-    """Which epoch of which loader, as it travels with the indices.
+    """The epoch of a loader, as it travels with the indices.
 
     Args:
-        seed: of the loader: of the run, the loader's number and the script's own seed.
-        number: of the epoch.
+        seed: the loader's seed, from the run seed, the loader's number and the script's own seed.
+        number: the number of the epoch.
     """
 
     seed: int
     number: int
 
 
-class _Entry(NamedTuple):
+class _KnownLoader(NamedTuple):
     loader: Callable[[], Any]
     run: tuple[int, Keys]
     key: Keys
 
 
 class LoaderLedger:
-    """Knows the loaders of this process by identity.
+    """The loaders of this process, by identity.
 
-    Loaders are not changed, need not be hashable, and are not kept alive. Where the run seed or the scope is
-    another one, as in a process that was forked while a loader was known, loaders are numbered anew. There is
-    no lock, which a fork could copy while it is held: each step is one atomic operation.
+    Loaders are not changed, need not be hashable, and are not kept alive. When the run seed or the scope has
+    changed, as in a process that was forked while a loader was known, loaders are numbered from 0 again. No
+    lock is used, because a fork could copy it while it is held: each step is one atomic operation.
 
     Args:
-        active: counts, where no activation inside of it does.
+        active: counts, unless an activation inside of it does.
     """
 
     def __init__(self, active: Active) -> None:
         self._active = active
-        self._entries: dict[int, _Entry] = {}
+        self._known: dict[int, _KnownLoader] = {}
 
     def begin(self, loader: Any, torch_seed: int) -> LoaderEpoch | None:
-        """The iteration of a loader that begins now; None when there is no run seed."""
+        """Begin an iteration of a loader; None when there is no run seed."""
         active = acting(self._active)
         if active.seed is None:
             return None
         run = (active.seed, active.scope)
-        entry = self._entries.get(id(loader))
-        if entry is None or entry.loader() is not loader or entry.run != run:
-            entry = self._enter(loader, run, active)
-        number = active.number("epoch", *entry.key)
+        known = self._known.get(id(loader))
+        if known is None or known.loader() is not loader or known.run != run:
+            known = self._enter(loader, run, active)
+        number = active.number("epoch", *known.key)
         samples = (required(active.shared_seed), fit(required(active.source_seed), "torch"))
-        return LoaderEpoch(*run, entry.key, number, torch_seed, samples)
+        return LoaderEpoch(*run, known.key, number, torch_seed, samples)
 
-    def _enter(self, loader: Any, run: tuple[int, Keys], active: Active) -> _Entry:
-        for identity, known in list(self._entries.items()):
-            if known.loader() is None:
-                self._entries.pop(identity, None)
+    def _enter(self, loader: Any, run: tuple[int, Keys], active: Active) -> _KnownLoader:
+        for identity, other in list(self._known.items()):
+            if other.loader() is None:
+                self._known.pop(identity, None)
         name = thread_name()
         key: Keys = (*((name,) if name else ()), active.number("loader"))
-        entry = _Entry(_reference(loader), run, key)
-        self._entries[id(loader)] = entry
-        return entry
+        known = _KnownLoader(_reference(loader), run, key)
+        self._known[id(loader)] = known
+        return known
 
 
 def _reference(loader: Any) -> Callable[[], Any]:
@@ -128,7 +128,7 @@ def _reference(loader: Any) -> Callable[[], Any]:
 
 
 class WorkerState:
-    """What a worker must remember from its start to its next epochs."""
+    """The state that a worker remembers from its start to its next epochs."""
 
     def __init__(self) -> None:
         self.users_own: frozenset[str] = frozenset()
@@ -145,8 +145,8 @@ class WorkerInit(NamedTuple):
     Args:
         epoch: the iteration that the worker is started for.
         user: the loader's own `worker_init_fn`.
-        reseed: whether to seed all RNG sources; False where the user's own generator decides, and torch's
-            seeding of Python, NumPy and torch stays as it is.
+        reseed: seed all RNG sources; False where the user's own generator decides, and torch's seeding of
+            Python, NumPy and torch stays.
     """
 
     epoch: LoaderEpoch
@@ -154,8 +154,8 @@ class WorkerInit(NamedTuple):
     reseed: bool
 
     def __call__(self, worker: int) -> None:
-        """Called by torch in the worker, after torch has seeded it and before the data are first touched."""
-        _keep_epoch(self.epoch)
+        """Begin in the worker; torch calls this after it has seeded the worker and before it touches data."""
+        _set_keyed_epoch(self.epoch)
         _show_users_dataset()
         # A scope of its own: persistent workers do not run the user's function again in later epochs.
         _enter(self.epoch, worker, "init")
@@ -171,14 +171,14 @@ class WorkerInit(NamedTuple):
 
 
 class NextEpoch:
-    """Sent to persistent workers in place of the shared seed; arriving there, it begins the epoch.
+    """Sent to persistent workers instead of the shared seed; its arrival begins the epoch.
 
     Torch tells its workers that an epoch begins by a message that holds the shared seed. Unpickling this
     gives the plain seed, so that torch's code in the worker sees nothing else.
 
     Args:
         epoch: the iteration that begins.
-        shared_seed: what torch sends.
+        shared_seed: the seed that torch sends.
         reseed: as in `WorkerInit`.
     """
 
@@ -192,7 +192,7 @@ class NextEpoch:
 def _begin_epoch(epoch: LoaderEpoch, shared_seed: Any, reseed: bool) -> Any:  # noqa: FBT001 - from pickle
     info = _worker_info()
     if info is not None:
-        _keep_epoch(epoch)
+        _set_keyed_epoch(epoch)
         _enter(epoch, info.id)
         if reseed:
             set_worker_seed(info, epoch.base_seed + info.id)
@@ -200,13 +200,13 @@ def _begin_epoch(epoch: LoaderEpoch, shared_seed: Any, reseed: bool) -> Any:  # 
     return shared_seed
 
 
-def _keep_epoch(epoch: LoaderEpoch) -> None:
-    """For iterable datasets, whose elements do not bring the epoch with them."""
+def _set_keyed_epoch(epoch: LoaderEpoch) -> None:
+    """Tell iterable datasets the epoch, because their elements do not bring it with them."""
     WORKER.keyed_epoch = EpochId(epoch.samples_seed, epoch.number)
 
 
 def _show_users_dataset() -> None:
-    """Where samples are keyed, `get_worker_info().dataset` is the script's own all the same."""
+    """Let `get_worker_info().dataset` be the script's own where samples are keyed."""
     info = _worker_info()
     dataset = None if info is None else getattr(info.dataset, "samebits_dataset", None)
     if dataset is not None:
@@ -220,7 +220,7 @@ def _enter(epoch: LoaderEpoch, worker: int, *more: str) -> None:
 
 
 def _seed_worker(seed: int) -> None:
-    """Seed every RNG source, except those that the user's `worker_init_fn` has touched: these go on."""
+    """Seed every RNG source, except those that the user's `worker_init_fn` has touched."""
     own = WORKER.users_own
     states.seed_sources(seed, [source for source in states.sources() if source.name not in own])
     if "torch" not in own:
@@ -229,12 +229,12 @@ def _seed_worker(seed: int) -> None:
 
 
 def _states() -> dict[str, bytes]:
-    found = {}
+    by_source = {}
     for source in states.sources():
         if source.available():
             with ignored():  # one that cannot be read
-                found[source.name] = bytes(source.get_state())
-    return found
+                by_source[source.name] = bytes(source.get_state())
+    return by_source
 
 
 def _worker_info() -> Any:

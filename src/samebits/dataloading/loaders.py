@@ -1,13 +1,13 @@
-"""DataLoaders: their workers are seeded, their order is keyed, and they leave the global generators alone.
+"""Control of DataLoaders: seeded workers, a keyed order, and global generators that stay untouched.
 
-Which iteration of which loader it is decides everything (`epochs.LoaderEpoch`). Torch's iterators are given a
+All seeds follow from the loader and its iteration (`_workers.LoaderEpoch`). Torch's iterators are given a
 view of the loader in which the missing generator and the `worker_init_fn` are samebits' own; the loader, its
 samplers and the dataset are never written to. A loader or a sampler with a generator of its own keeps it.
 
-Torch's samplers draw lazily, at their first `next`, often below a batch sampler of somebody else. They are
-recognised by the iterator that drives them at that moment (`_next_index`), in that thread.
+Torch's samplers draw lazily, at their first `next`, often below the batch sampler of another library.
+They are recognised by the iterator that drives them in this thread at that moment (`_next_index`).
 
-Read in torch 2.13.0, torch/utils/data/dataloader.py, sampler.py and _utils/worker.py.
+Based on torch 2.13.0, torch/utils/data/dataloader.py, sampler.py and _utils/worker.py.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class LoaderControl:
             self._patch_sampler(getattr(torch.utils.data, name))
 
     def remove(self) -> None:
-        """Put everything back; iterators that exist go on as they began, for this epoch."""
+        """Put everything back; existing iterators finish their epoch as they began it."""
         self._patches.restore()
 
     def _follow(self, kind: type[Any], *, is_base: bool = False) -> None:
@@ -87,7 +87,7 @@ class LoaderControl:
         self._patches.set(base, "__init_subclass__", classmethod(__init_subclass__))
 
     def _with_view(self, original: Any, *, is_base: bool) -> Any:
-        """A method that takes a loader, given a view of it; in the outermost one an iteration begins."""
+        """Wrap a method that takes a loader to give it a view; in the outermost one an iteration begins."""
         driving, name = self._driving, original.__name__
 
         @functools.wraps(original)

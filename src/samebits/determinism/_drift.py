@@ -1,8 +1,8 @@
-"""Noticing that a switch or a generator was changed after it was set, and who did it.
+"""Noticing that a switch or a generator was changed after it was set, and who changed it.
 
-Two ways of seeing, because each misses something. Functions that write switches are wrapped: that tells the
-site, and finds a change that is undone before the next boundary. At boundaries all values are compared: that
-finds what was written past the wrappers.
+There are two ways of noticing, because each misses something. Functions that write switches are wrapped,
+which tells the site and finds a change that is undone before the next boundary. At boundaries all values are
+compared, which finds writes that went past the wrappers.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Drift(NamedTuple):
     Args:
         step: the boundary at which it was noticed.
         what: the name of the switch, or `torch generator`.
-        before: what it had to be.
-        now: what it was found to be.
-        site: the nearest line of the user's code; None when it was written where Python cannot look.
+        before: its expected value.
+        now: its actual value.
+        site: the nearest line of the user's code; None when the writer was not Python code.
         by: the line of an installed library that wrote, when it was not the user's own.
         lasting: False when it was undone before the boundary.
     """
@@ -48,13 +48,13 @@ class Drift(NamedTuple):
     lasting: bool = True
 
     def text(self) -> str:
-        """One line."""
-        where = "somewhere that Python does not see"
+        """Return one line that describes it."""
+        where = "an unknown line (not written by Python code)"
         if self.site is not None:
             where = f"{self.site.file}:{self.site.line}"
         if self.by is not None and self.by != self.site:
             where += f" (through {self.by.file}:{self.by.line})"
-        past = "" if self.lasting else " for a while"
+        past = "" if self.lasting else " temporarily"
         return f"{self.what} changed{past}: {self.before} -> {self.now}, at {where}, before step {self.step}"
 
 
@@ -69,25 +69,25 @@ class _Watched:
         self.writer: Writer | None = None
 
     def is_default_of_torch(self, writer: Writer) -> bool:
-        """Whether torch wrote down the value that it uses when a variable is not set.
+        """Tell whether torch itself set an unset variable to the value that it uses in that case.
 
-        `TORCHINDUCTOR_CACHE_DIR` is set like that when torch's compiler is imported, by Lightning for
-        instance (torch/_inductor/runtime/cache_dir_utils.py, 2.13.0).
+        It sets `TORCHINDUCTOR_CACHE_DIR` like that when its compiler is imported, for instance by Lightning
+        (torch/_inductor/runtime/cache_dir_utils.py, 2.13.0).
         """
         handle = self.switch.handle
         return not self.fixed and not self.expected and writer.torch and isinstance(handle, Variable)
 
     def keeps(self, value: str) -> bool:
-        """Whether that value is no drift."""
+        """Tell whether the value is no drift."""
         return value == self.expected or (self.fixed and self.switch.keeps(value))
 
 
 class DriftWatch:
-    """Watches switches, and the global generators.
+    """The watch over switches and the global generators.
 
     Args:
-        rng: whether the generators are watched.
-        on: whether it is in charge: a later activation may be.
+        rng: the generators are watched too.
+        on: tells whether this watch is in charge, not that of a later activation.
     """
 
     def __init__(self, *, rng: bool, on: Callable[[], bool] = lambda: True) -> None:
@@ -110,9 +110,9 @@ class DriftWatch:
         """Watch a switch from now on.
 
         Args:
-            switch: which; its module is imported and the build has it.
+            switch: its module is imported and the build has it.
             expected: the value that it has to have.
-            fixed: control set it. Else it is held: until the first boundary the script may choose.
+            fixed: control set it. Otherwise the script may still choose a value before the first boundary.
         """
         watched = self._watched[switch.name] = _Watched(switch, expected, fixed=fixed)
         for setter in switch.handle.setters:
@@ -150,12 +150,12 @@ class DriftWatch:
         self._boundaries = 0
 
     def rebase(self) -> None:
-        """The generators were moved on purpose, by a resumed training: their past is forgotten."""
+        """Forget the generators' past, because a resumed training moved them on purpose."""
         if self._rng is not None:
             self._rng.begin()
 
     def check(self, step: int) -> tuple[Drift, ...]:
-        """What changed since the last boundary, each change once. Takes some microseconds when nothing did.
+        """Return the changes since the last boundary, each once. Takes some microseconds when there are none.
 
         Args:
             step: the number of this boundary.
@@ -172,7 +172,7 @@ class DriftWatch:
         return tuple(drifts)
 
     def accept(self, name: str) -> None:
-        """That switch was set back: what it is now is in order."""
+        """Accept the present value of a switch that was set back."""
         watched = self._watched[name]
         watched.shown = watched.expected
         self._values = [probe() for probe in self._probes]
@@ -195,7 +195,7 @@ class DriftWatch:
         watched.shown = now
         writer = watched.writer or Writer(None)
         if not watched.fixed and not self._boundaries and writer.direct:
-            watched.expected = now  # the script's own choice, made while it set itself up
+            watched.expected = now  # the script's own choice, made during its set-up
         elif watched.is_default_of_torch(writer):
             watched.expected = now
         if watched.keeps(now):
@@ -212,10 +212,10 @@ class DriftWatch:
         writer = self._rng_writer or Writer(None)
         return _rewind(rewind, step, writer)
 
-    # What the wrappers call.
+    # The wrappers call these.
 
     def wrote(self, setter: str, frame: FrameType) -> None:
-        """A setter of torch was called: note who did it, and whether it broke what control set."""
+        """Note who called a setter of torch, and whether that broke a value that control set."""
         writer = self._writers.of(frame)
         if writer.own or not self._on():
             return
@@ -228,7 +228,7 @@ class DriftWatch:
         if watched is None or not isinstance(watched.switch.handle, Variable):
             return
         writer = self._writers.of(frame)
-        # What control calls may import more of torch, which writes variables of its own.
+        # Control's calls may import more of torch, which writes variables of its own.
         if (writer.torch or not writer.own) and self._on():
             watched.writer = writer
 
@@ -242,15 +242,15 @@ class DriftWatch:
         key = (name, now, writer.by or writer.site)
         if key not in self._told:
             self._told.add(key)
-            place = (writer.site, writer.by)
-            self._pending.append(Drift(0, name, watched.expected, now, *place, lasting=False))
+            drift = Drift(0, name, watched.expected, now, writer.site, writer.by, lasting=False)
+            self._pending.append(drift)
 
     def positions(self) -> dict[str, Position]:
-        """Where the generators stand."""
+        """Return the positions of the generators."""
         return {} if self._rng is None else self._rng.positions()
 
     def seeded(self, before: dict[str, Position], frame: FrameType) -> None:
-        """A function that seeds was called: by a library, in the middle of a run, that is drift."""
+        """Note a call of a function that seeds; by a library, in the middle of a run, it is drift."""
         if self._rng is None or not self._on():
             return
         writer = self._writers.of(frame)
@@ -270,8 +270,7 @@ class DriftWatch:
             return _rewind(Rewind(source, earlier), 0, writer)
         if not self._boundaries:
             return None
-        place = (writer.site, writer.by)
-        return Drift(0, _generator(source), "its own stream", "seeded anew", *place)
+        return Drift(0, _generator(source), "its own stream", "seeded again", writer.site, writer.by)
 
     def restored(self, frame: FrameType) -> None:
         """A function that sets a generator's state was called."""
@@ -284,16 +283,16 @@ class DriftWatch:
             self._rng.note("the last restored state")
 
     def _forgive_seedings(self) -> None:
-        """Forget seedings by a library that put the generator back where it had found it."""
+        """Forget seedings by a library that put the generator back to its earlier position."""
         positions = self._rng.positions() if self._rng is not None and self._seedings else {}
         for source, position in positions.items():
             name = _generator(source)
             undone = [at == position for at, drift in self._seedings if drift.what == name]
             if self._rng is None or True not in undone:
                 continue
-            kept = undone.index(True)
+            first = undone.index(True)
             others = [seeding for seeding in self._seedings if seeding[1].what != name]
-            own = [seeding for seeding in self._seedings if seeding[1].what == name][:kept]
+            own = [seeding for seeding in self._seedings if seeding[1].what == name][:first]
             self._seedings = own + others
             self._rng.paths[source].at = position
 
@@ -303,12 +302,12 @@ def _generator(source: str) -> str:
 
 
 def _rewind(rewind: Rewind, step: int, writer: Writer) -> Drift:
-    now = f"back where it was at {rewind.earlier}, or before"
-    return Drift(step, _generator(rewind.source), "going on", now, writer.site, writer.by)
+    now = f"back at its position of {rewind.earlier}, or before"
+    return Drift(step, _generator(rewind.source), "continuing", now, writer.site, writer.by)
 
 
 def _variables() -> dict[Any, Any]:
-    """The environment variables, as they are held: comparing them takes a third of a microsecond."""
+    """Return the environment variables as Python stores them; comparing them takes 0.3 microseconds."""
     variables: dict[Any, Any] = getattr(os.environ, "_data", None) or dict(os.environ)
     return variables
 
@@ -317,11 +316,11 @@ _REMEMBERED = 100_000
 
 
 class Rewind(NamedTuple):
-    """A generator that stands where it stood before.
+    """A generator that went back to an earlier position.
 
     Args:
         source: `torch`, `numpy`, `python`, `cuda:0`.
-        earlier: when it stood there: `step 3`, `the seeding`.
+        earlier: the moment when it was there: `step 3`, `the seeding`.
     """
 
     source: str
@@ -329,19 +328,19 @@ class Rewind(NamedTuple):
 
 
 class Path:
-    """Where one generator has been."""
+    """The positions at which one generator has been."""
 
     def __init__(self) -> None:
         self.at: Position | None = None
         self._seen: OrderedDict[int, tuple[int, str]] = OrderedDict()
 
     def earlier(self, position: Position) -> str:
-        """When the generator was there, or farther in the same numbers; empty when it never was."""
+        """Return when the generator was there, or farther in the same numbers; empty when it never was."""
         farthest, when = self._seen.get(position[0], (-1, ""))
         return when if position[1] <= farthest else ""
 
     def go(self, position: Position, when: str) -> None:
-        """It is there now, and goes on from there; when it went back, what lay ahead is forgotten."""
+        """Move to a position; when the generator went back, the positions ahead are forgotten."""
         self.at = position
         if self.earlier(position):
             self._seen.clear()
@@ -352,24 +351,24 @@ class Path:
 
 
 class RngWatch:
-    """Notices that a global generator went back to where it has been."""
+    """Notices that a global generator went back to an earlier position."""
 
     def __init__(self) -> None:
-        # Devices first: so they are told in this order when several went back at once.
+        # Devices first, which is also the order of the reports when several went back at once.
         self._readers = [source.position_reader() for source in reversed(BUILT_IN)]
         self.paths: dict[str, Path] = {}
 
     def positions(self) -> dict[str, Position]:
-        """Where every generator stands that can be read."""
+        """Return the position of every generator that can be read."""
         return {name: position for read in self._readers for name, position in read().items()}
 
     def begin(self) -> None:
-        """What is known of the past is forgotten; the generators start from where they stand."""
+        """Forget the past; the generators start from their present positions."""
         self.paths.clear()
         self.note("the start of control")
 
     def note(self, when: str) -> list[Rewind]:
-        """Remember where every generator stands, and tell which of them went back."""
+        """Remember the position of every generator, and return those that went back."""
         rewinds = []
         for source, position in self.positions().items():
             path = self.paths.get(source)

@@ -1,4 +1,4 @@
-"""Control begins, stays and ends: seeds, switches, and the watch over both."""
+"""Control of a process: it sets seeds and switches, watches them, and puts them back."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     Warn = Callable[[str, "Site | None"], None]
 
 ON_DRIFT = ("warn", "error", "restore", "ignore")
-REMEDY = "start it with `samebits run --seed N script.py`, which sets them in time"
+REMEDY = "start the script with `samebits run --seed N script.py`, which sets them in time"
 
 
 class ActivationReport(NamedTuple):
-    """What control did.
+    """The report of an activation.
 
     Args:
         seed: the run seed of this process; None when RNG sources were left alone.
         switches: a row for each switch that is set or watched, in the order of the table.
-        warnings: what was warned about.
+        warnings: the texts of all warnings.
     """
 
     seed: int | None
@@ -43,7 +43,7 @@ class ActivationReport(NamedTuple):
     warnings: tuple[str, ...]
 
     def named(self, name: str) -> SwitchRow:
-        """The row of that switch.
+        """Return the row of the switch.
 
         Raises:
             KeyError: it is neither set nor watched.
@@ -58,14 +58,14 @@ class Activation:
     """One activation of a control in this process.
 
     Switches and generators belong to the process, so an activation acts on all its threads. Activations nest;
-    each puts back what it found. One that is stopped while others, started later, go on, puts its values back
-    when the last of those has stopped.
+    each puts back the values from before it. If one is stopped while later ones still run, it puts its values
+    back when the last of those has stopped.
 
     Args:
-        control: what is asked for.
+        control: the control to apply.
         fresh_process: this process was started for it, with the variables of `environment_for`.
-        warn: what is called with a warning and the line that it is about; by default `warnings.warn_explicit`
-            with `SamebitsWarning`.
+        warn: called with each warning and the line that it is about; by default `warnings.warn_explicit` with
+            `SamebitsWarning`.
     """
 
     def __init__(self, control: Control, *, fresh_process: bool, warn: Warn | None = None) -> None:
@@ -85,7 +85,7 @@ class Activation:
 
     @property
     def running(self) -> bool:
-        """Whether it was started and not stopped."""
+        """Tell whether it was started and not stopped."""
         return self._active.running
 
     @property
@@ -94,23 +94,23 @@ class Activation:
 
     @property
     def report(self) -> ActivationReport:
-        """What was done, with the values that the switches have at this moment."""
+        """The report, with the values that the switches have at this moment."""
         rows = tuple(setting.row() for setting in self._settings)
         seed = None if PROCESS.current is None else PROCESS.current.seed
         return ActivationReport(seed, rows, tuple(self._warnings))
 
     def start(self) -> None:
-        """Set everything that can be set now; the rest when its module is imported. Imports nothing heavy.
+        """Set what can be set now, and the rest when its module is imported. Imports nothing heavy.
 
         Raises:
-            SamebitsError: what the RNG sources raise; nothing is left behind.
+            SamebitsError: from an RNG source; everything is put back first.
         """
         if self.running:
             return
         self._warnings.clear()
         self._steps = 0
         self._active = Active(self._control, self._control.seed, changes=self)
-        # Without a seed, one that is in force stays so.
+        # Without a seed, the seed that is in force stays.
         PROCESS.push(self._active, governs=self._control.seed is not None)
         try:
             self._begin()
@@ -137,15 +137,15 @@ class Activation:
         self._parts.append(part)
 
     def check(self, step: int | None = None) -> tuple[Drift, ...]:
-        """Compare everything that is watched with what it has to be, and act as `Control.on_drift` says.
+        """Compare everything that is watched with its expected value, and act as `Control.on_drift` says.
 
-        Takes some microseconds when nothing changed. While a later activation runs, that one watches.
+        Takes some microseconds when nothing changed. Only the latest running activation watches.
 
         Args:
             step: the number of this boundary; by default they are counted from 1.
 
         Returns:
-            What changed since the last call.
+            The changes since the last call.
 
         Raises:
             SamebitsError: something did, and `on_drift` is `error`; `drift`.
@@ -159,11 +159,11 @@ class Activation:
         return drifts
 
     def rebase(self) -> None:
-        """The generators were set on purpose, by a resumed training; what follows is compared with that."""
+        """Take the present positions of the generators as intended, after a resumed training set them."""
         self._watch.rebase()
 
     def undo(self) -> None:
-        """Called when no later activation runs: put back what was found."""
+        """Put back the values from before; called when no later activation runs."""
         self._watch.remove()
         self._imports.remove()
         for part in reversed(self._parts):
@@ -180,7 +180,7 @@ class Activation:
         if self._active.governs:
             self._seed(self._active)
             self._install_parts(self._active)
-        self._watch.install()  # on top of what the parts replaced, so that it is taken away first
+        self._watch.install()  # on top of the parts' patches, so that it is removed first
         self._imports.on_import("numpy.random", self._watch.install_numpy)
         self._imports.on_torch(self._with_torch)
         self._imports.on_import(COMPILER_CONFIG, self._with_compiler)
@@ -237,16 +237,16 @@ class Activation:
         ):
             self._warn(f"{LOOSE_LAYOUT}: {setting.why}")
         elif setting.state == MISSING and setting.explicit:
-            self._warn(f"the switch {name} was asked for: {setting.why}")
+            self._warn(f"the switch {name}, which you asked for, cannot be set: {setting.why}")
         elif setting.replaced:
-            self._warn(f"{name}: {setting.before} is replaced by {setting.now}: {setting.switch.why}")
+            self._warn(f"{name}={setting.before} is replaced by {setting.now}: {setting.switch.why}")
 
     def _warn_of_lateness(self) -> None:
         late = [setting for setting in self._settings if setting.state == TOO_LATE]
         if not late:
             return
         rows = "; ".join(f"{setting.switch.name} ({setting.why}: {setting.switch.why})" for setting in late)
-        self._warn(f"it is too late in this process for {rows}; {REMEDY}")
+        self._warn(f"it is too late in this process to set {rows}; {REMEDY}")
 
     def _warn(self, message: str, site: Site | None = None) -> None:
         self._warnings.append(message)
@@ -254,7 +254,7 @@ class Activation:
 
     def _act(self, drifts: tuple[Drift, ...]) -> None:
         if self._control.on_drift == "error":
-            message = "; ".join(drift.text() for drift in drifts) + "; expected no change after control began"
+            message = "; ".join(drift.text() for drift in drifts) + "; nothing may change after control began"
             raise SamebitsError(message, slug="drift")
         for drift in drifts:
             ending = self._set_again(drift) if self._control.on_drift == "restore" else ""
@@ -265,12 +265,12 @@ class Activation:
             if setting.switch.name == drift.what:
                 setting.set_again()
                 self._watch.accept(drift.what)
-                return f"; it is {setting.now} again"
-        return "; a generator cannot be set back: what it gave meanwhile was used"
+                return f"; samebits has set it to {setting.now} again"
+        return "; a generator cannot be set back, because its numbers have been used"
 
 
 def _parts(active: Active) -> tuple[list[Any], Any]:
-    """What else controls this process: those to be installed now, and the control of data loaders."""
+    """Return the other parts of control: those to install now, and the control of data loaders."""
     from samebits.dataloading.loaders import LoaderControl
     from samebits.determinism.processes import ChildProcesses
     from samebits.rng.script_seeds import ScriptSeeds
@@ -288,8 +288,8 @@ def begin_in_child(control: dict[str, Any], unlisted: Sequence[str] = ()) -> Act
     """Begin control in a process that was started afresh, before the script is imported there.
 
     Args:
-        control: what `Control.to_dict()` gave in the parent.
-        unlisted: folders that are not listed there when modules are looked for.
+        control: the parent's control, as `Control.to_dict()` gave it.
+        unlisted: folders that the child does not list when it looks for modules.
     """
     for folder in unlisted:
         UnlistedFolder(folder).install()

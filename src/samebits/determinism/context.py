@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 class Determinism:
     """Control of this process, active since it was made; also a context manager.
 
-    `with` blocks may be nested and entered again: control ends with the outermost one, or with `restore`,
-    and begins anew, with the same seed, when a block is entered after that. It holds for all threads:
-    switches and global generators belong to the process, so two threads cannot have two of them.
+    `with` blocks may be nested and entered again: control ends with the outermost one, or with `restore`. It
+    begins again, with the same seed, when a block is entered after that. It holds for all threads, because
+    switches and global generators belong to the process.
 
     Args:
-        control: what is asked for.
+        control: the control to apply.
     """
 
     def __init__(self, control: Control) -> None:
@@ -39,11 +39,11 @@ class Determinism:
 
     @property
     def report(self) -> ActivationReport:
-        """What was set, and what could not be."""
+        """The switches that were set, and those that could not be."""
         return self._activation.report
 
     def check(self, step: int | None = None) -> tuple[Drift, ...]:
-        """Look for drift now. Every step of an optimizer does; a loop without one may call it.
+        """Look for drift now. Every optimizer step does so; a loop without an optimizer may call it.
 
         Raises:
             SamebitsError: something changed, and `on_drift` is `error`; `drift`.
@@ -51,7 +51,7 @@ class Determinism:
         return self._activation.check(step)
 
     def rebase(self) -> None:
-        """Generators were set on purpose, by resuming from a checkpoint: that is no drift."""
+        """Accept the present positions of the generators, after resuming from a checkpoint set them."""
         self._activation.rebase()
 
     def restore(self) -> None:
@@ -113,21 +113,20 @@ def deterministic(
 ) -> Determinism:
     """Make this process repeatable from here on, or for a `with` block.
 
-    What only acts before the interpreter or CUDA starts cannot be set from inside; one warning names it.
-    Start the script with `samebits run --seed N script.py` for all of it.
+    Some switches act only before the interpreter or CUDA starts and cannot be set from inside a process; one
+    warning names them. `samebits run --seed N script.py` sets all of them.
 
     Args:
         seed: from 0 to 2**64 - 1; None leaves all RNG sources alone.
-        switches: name -> value of those that are not to have the table's own value
-            (docs/reference/switches.md); True and False stand for `on` and `off`, and `leave`
-            leaves a switch alone.
-        all_switches: False touches only those in `switches`.
-        on_drift: what happens when a switch or a generator is changed later: `warn`, `error`, `restore` or
+        switches: name -> value, where it is to differ from the table's (docs/reference/switches.md). True and
+            False stand for `on` and `off`, and `leave` leaves a switch alone.
+        all_switches: False touches only the switches in `switches`.
+        on_drift: the reaction when a switch or a generator is changed later: `warn`, `error`, `restore` or
             `ignore`.
         workers: seed DataLoader workers too.
         more: `per_rank=True`: each process of a distributed run gets a seed of its own. `keyed_samples=True`:
-            what a dataset draws while a sample is loaded follows from the seed, the epoch and the sample, so
-            that the number of workers does not matter (docs/reference/data.md).
+            random numbers drawn while a sample is loaded follow from the seed, the epoch and the sample, so
+            the number of workers does not matter (docs/reference/data.md).
 
     Raises:
         SamebitsError: no seed (`seed`), no such switch (`switch-unknown`) or value (`switch-value`), no such
@@ -139,7 +138,7 @@ def deterministic(
     if unknown:
         raise TypeError(f"deterministic() got an unexpected keyword argument {unknown[0]!r}")
     if more.get("keyed_samples") and (seed is None or not workers):
-        message = "keyed_samples=True was given without a seed, or with workers=False; give seed=N"
+        message = "keyed_samples=True needs a seed, and does not work with workers=False; give seed=N"
         raise SamebitsError(message, slug="usage")
     if switches is not None and not hasattr(switches, "items"):
         message = f"switches is {switches!r}; expected a mapping of names to values"

@@ -1,4 +1,4 @@
-"""Ops that raise under deterministic algorithms: what to use in their place, and the error explained."""
+"""Ops that raise under deterministic algorithms: replacements for them, and an explanation of the error."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """About one op, or a family of them.
+    """The advice about one op, or a family of ops.
 
     Args:
         pattern: a regular expression for the name in torch's error.
-        op: what the user calls it.
-        instead: what to use instead.
-        backward: it is the backward pass that raises.
+        op: its name as the user knows it.
+        instead: the replacement.
+        backward: the backward pass raises.
     """
 
     pattern: str
@@ -33,7 +33,7 @@ class Advice:
 _INTERPOLATE = "torch.nn.functional.interpolate"
 _FUNCTIONAL = (
     "call {op} itself, not `torch.ops.aten` and not from TorchScript, and begin control before the forward "
-    "pass: it picks a deterministic way at that moment"
+    "pass, because it picks a deterministic way at that moment"
 )
 _UNPOOL = (
     "write the values with `torch.zeros(...).scatter_add(...)` if no index occurs twice, or upsample with "
@@ -165,14 +165,14 @@ ADVICE = (
 
 
 def advice_for(name: str) -> Advice | None:
-    """What is known of the op of that name in torch's error; None when nothing is."""
+    """Return the advice about the op of that name in torch's error; None when there is none."""
     for advice in ADVICE:
         if re.fullmatch(advice.pattern, name):
             return advice
     return None
 
 
-# Ops of which torch has a deterministic kernel that `use_deterministic_algorithms(True)` chooses: readers of
+# Ops with a deterministic kernel that `use_deterministic_algorithms(True)` selects: they read
 # `deterministicAlgorithms()` in the libraries of 2.15.0.
 SWITCHABLE = frozenset(
     (
@@ -186,9 +186,9 @@ SWITCHABLE = frozenset(
 )  # fmt: skip
 
 
-_SWITCH = "`torch.use_deterministic_algorithms(True)` or `--deterministic`: torch takes another kernel"
+_SWITCH = "`torch.use_deterministic_algorithms(True)` or `--deterministic`: torch then takes another kernel"
 
-# How the name in torch's error follows from that of the op, by device.
+# Suffixes that torch adds to the name of an op in its error, by device.
 _ALERT_SUFFIXES = {
     "cuda": (
         "_cuda", "_out_cuda", "_cuda_", "_cuda_kernel", "_cuda_prod_", "_gpu", "_out_cuda_template",
@@ -200,11 +200,11 @@ _ALERT_SUFFIXES = {
 
 
 def remedy_for(op: str, device: str) -> str:
-    """What to do about an op that gives other bits for the same inputs; empty when nothing is known.
+    """Return a remedy for an op that gives different bits for the same inputs, empty when none is known.
 
     Args:
         op: such as `aten::index_add_.default`.
-        device: type of the device that it ran on, such as `cuda`.
+        device: the type of device that it ran on, such as `cuda`.
     """
     namespace, _, rest = op.partition("::")
     name = rest.partition(".")[0].removesuffix("_")
@@ -233,23 +233,23 @@ _ALLOW = (
 
 
 def explain(error: BaseException) -> str | None:
-    """What torch's error is about: the op, its line, what to use instead.
+    """Explain torch's error: the op, its line, and the replacement.
 
     Args:
-        error: any exception; its causes are looked at too.
+        error: any exception; its causes are examined too.
 
     Returns:
-        One line; None when it is no error of deterministic algorithms.
+        One line, or None when the error is not about deterministic algorithms.
     """
     for link in _chain(error):
-        found = _ERROR.match(str(link)) if isinstance(link, RuntimeError) else None
-        if found is not None:
-            return _explanation(found["name"], site_of_error(link))
+        match = _ERROR.match(str(link)) if isinstance(link, RuntimeError) else None
+        if match is not None:
+            return _explanation(match["name"], site_of_error(link))
     return None
 
 
 def site_of_error(error: BaseException) -> Site | None:
-    """The innermost line of the user's code in the traceback, or of a library when there is none."""
+    """Return the innermost line of the user's code in the traceback, else that of a library."""
     ranks = FrameRanks()
     best: tuple[int, TracebackType] | None = None
     trace = error.__traceback__
@@ -262,23 +262,22 @@ def site_of_error(error: BaseException) -> Site | None:
 
 
 def _explanation(name: str, site: Site | None) -> str:
-
     advice = advice_for(name)
     where = "" if site is None else f" at {site.file}:{site.line}"
     lacks = "has no deterministic implementation"
     if advice is None:
-        return f"{name}{where} {lacks}; expected one, because control is on; use another op, {_ALLOW}"
+        return f"{name}{where} {lacks}, and samebits does not allow it; use another op, {_ALLOW}"
     part = "the backward pass of " if advice.backward else ""
-    return f"{part}{advice.op} ({name}){where} {lacks}; instead: {advice.instead}; {_ALLOW}"
+    return f"{part}{advice.op} ({name}){where} {lacks}; use this instead: {advice.instead}; {_ALLOW}"
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
+    links: list[BaseException] = []
     link: BaseException | None = error
-    while link is not None and link not in found:
-        found.append(link)
+    while link is not None and link not in links:
+        links.append(link)
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
-    return found
+    return links
 
 
 class ErrorExplainer:
@@ -299,7 +298,7 @@ class ErrorExplainer:
         self._on = False
 
     def remove(self) -> None:
-        """Put back the hook that was there; one that was set on top of this stays, and calls through."""
+        """Put back the earlier hook; one that was set on top of this stays, and still calls this."""
         self._on = False
         if sys.excepthook == self._hook:
             sys.excepthook = self._before

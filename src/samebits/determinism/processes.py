@@ -1,4 +1,4 @@
-"""Control reaches the processes that a script starts, and the threads that run beside it."""
+"""Control of the processes that a script starts, and notice of the threads that run beside it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class ThreadsBeside:
     """Notices the first thread that the script, or a library for it, starts in this process.
 
-    With fixed addresses a process allocates the same in every run, unless threads allocate beside each other.
+    With fixed addresses a process allocates the same in every run, unless several threads allocate at once.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class ChildProcesses:
         self._told: set[Any] = set()
 
     def install(self) -> None:
-        """Carry it into the processes that are started from now on."""
+        """Carry control into the processes that are started from now on."""
         for name in ("fork", "forkpty"):
             if hasattr(os, name):
                 self._patch_fork(name)
@@ -122,7 +122,7 @@ class ChildProcesses:
         )
 
     def _carried(self) -> Control:
-        """The control, with the run seed that holds now; the rank is part of that already."""
+        """Return the control with the present run seed, which already includes the rank."""
         return self._active.control._replace(
             seed=acting(self._active).seed, per_rank=False, scope=self._next_scope()
         )

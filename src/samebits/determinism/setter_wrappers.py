@@ -1,4 +1,4 @@
-"""Who wrote a setting: the line that did it, and the line of the user's code that led there."""
+"""Finding who wrote a setting: the line that wrote it, and the line of the user's code that led there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from samebits.rng.sources.source import Position, StateFunction
 
-# What these modules write is control itself, not the script.
+# Writes by these modules are control's own, not the script's.
 CONTROL = (
     "switches/",
     "rng/sources/",
@@ -35,14 +35,14 @@ CONTROL = (
 
 
 class Writer(NamedTuple):
-    """Who wrote.
+    """The writer of a setting.
 
     Args:
         site: the nearest line of the user's code.
         by: the line of an installed library that wrote, when it was not the user's own.
         own: samebits itself wrote.
-        direct: the user's code wrote, or called a function of a library that did nothing but write.
-        torch: torch wrote, whoever called it.
+        direct: the user's code wrote, or called a library function that only writes.
+        torch: torch wrote, no matter who called it.
     """
 
     site: Site | None
@@ -68,7 +68,7 @@ class Writers:
         return os.path.realpath(sysconfig.get_paths()["stdlib"]) + os.sep
 
     def of(self, frame: FrameType | None) -> Writer:
-        """Who wrote, given the frame that called the setter."""
+        """Return the writer, given the frame that called the setter."""
         library: FrameType | None = None
         count = 0
         torch = self._is_torch(frame)
@@ -95,7 +95,7 @@ class Writers:
         return code.co_filename.startswith(self._own)
 
     def _is_machinery(self, code: CodeType) -> bool:
-        """Whether it is Python's own library: `contextlib` and `os` write for whoever called them."""
+        """Tell whether it is Python's own library: `contextlib` and `os` write for their caller."""
         known = self._transparent.get(code)
         if known is None:
             path = os.path.realpath(code.co_filename)
@@ -106,7 +106,7 @@ class Writers:
 
 
 class Listener(Protocol):
-    """**Protocol:** what hears of calls; `DriftWatch`."""
+    """**Protocol:** the receiver of calls, which is `DriftWatch`."""
 
     def wrote(self, setter: str, frame: FrameType) -> None:
         """A setter of torch was called."""
@@ -115,7 +115,7 @@ class Listener(Protocol):
         """An environment variable was written."""
 
     def positions(self) -> dict[str, Position]:
-        """Where the generators stand."""
+        """Return the positions of the generators."""
 
     def seeded(self, before: dict[str, Position], frame: FrameType) -> None:
         """A function that seeds was called."""
@@ -125,10 +125,10 @@ class Listener(Protocol):
 
 
 class SetterWrappers:
-    """Puts wrappers in place, and takes them away.
+    """The wrappers around functions that write settings or seed.
 
     Args:
-        listener: what hears of calls.
+        listener: is told of the calls.
     """
 
     def __init__(self, listener: Listener) -> None:
@@ -138,17 +138,17 @@ class SetterWrappers:
         self._torch: Any = None
 
     def install_python(self) -> None:
-        """Wrap what writes environment variables, and what seeds Python's generator."""
+        """Wrap the functions that write environment variables and those that seed Python's generator."""
         for name in ("putenv", "unsetenv"):
             self._patches.set(os, name, self._variable_writer(getattr(os, name)))
         self._wrap(PythonRandom.functions, random)
 
     def install_numpy(self, random_module: ModuleType) -> None:
-        """Wrap what seeds NumPy's global generator."""
+        """Wrap the functions that seed NumPy's global generator."""
         self._wrap(NumpyGlobal.functions, random_module)
 
     def install_torch(self, torch: Any, setters: list[str]) -> None:
-        """Wrap those setters wherever torch holds them, and what seeds its generators."""
+        """Wrap the setters wherever torch holds them, and the methods that seed its generators."""
         for setter, owner, name in setter_places(setters):
             self._patches.set(owner, name, self._writer(setter, getattr(owner, name)))
         self._torch = torch
@@ -213,7 +213,7 @@ class SetterWrappers:
         return restore
 
     def _method(self, name: str, wrap: Any) -> Any:
-        """A method of `torch.Generator` that is wrapped for the global generators only."""
+        """Return a method of `torch.Generator` that is wrapped for the global generators only."""
         torch, original = self._torch, vars(self._torch.Generator)[name]
         wrapped = wrap(original)
 

@@ -1,4 +1,4 @@
-"""Generators that a dataset and its transforms hold: found once, set to a key for each sample."""
+"""Generators that a dataset and its transforms hold: looked for once, set to a key for each sample."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.interruptions import pass_on
 from samebits.errors import SamebitsError, SamebitsWarning
-from samebits.rng._object_walk import Found, Walk, walk
+from samebits.rng._object_walk import GeneratorPath, Walk, walk
 from samebits.rng.generator_objects import read, write
 from samebits.rng.sources.numpy_global import global_bits
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place that holds a generator.
+    """An attribute, element or variable that holds a generator.
 
     Args:
-        found: the place.
-        salt: what tells its generator from others of the sample.
+        held: the path to it.
+        salt: tells its generator from others of the sample.
     """
 
-    found: Found
+    held: GeneratorPath
     salt: bytes
 
 
 class HeldGenerators:
     """The generators in objects: attributes, elements, closures, globals of the user's functions.
 
-    Places are remembered, not generators: a dataset may put another one there. Small graphs of objects are
-    looked through after each batch, larger ones at the first batch of each process and epoch.
+    Paths are remembered, not generators, because a dataset may replace a generator. Small graphs of objects
+    are examined after each batch, larger ones at the first batch of each process and epoch.
 
     Args:
         roots: name -> object.
@@ -51,13 +51,13 @@ class HeldGenerators:
         self.look()
 
     def look(self, *, again: bool = False) -> bool:
-        """Look for places.
+        """Look for generators.
 
         Args:
-            again: also when there is much to look through.
+            again: look again even when the graph of objects is large.
 
         Returns:
-            Whether there is one that was not known.
+            True when there is one that was not known.
         """
         last = self._walk
         if last is not None and not (again if last.large else last.is_stale()):
@@ -66,23 +66,23 @@ class HeldGenerators:
         if not result.complete and not self._told:
             self._told = True
             warnings.warn(_too_much(result.visited), SamebitsWarning, stacklevel=2)
-        known = {slot.found.path for slot in self.slots}
-        self.slots = tuple(Slot(found, found.path.encode()) for found in result.found)
-        return any(slot.found.path not in known for slot in self.slots)
+        known = {slot.held.path for slot in self.slots}
+        self.slots = tuple(Slot(held, held.path.encode()) for held in result.generators)
+        return any(slot.held.path not in known for slot in self.slots)
 
     def current(self) -> list[tuple[Any, bytes]]:
-        """The generators that the places hold at this moment, each once."""
-        seen, found = set(self._globals), []
+        """Return the generators that are held at this moment, each once."""
+        seen, generators = set(self._globals), []
         for slot in self.slots:
-            generator = slot.found.get()
+            generator = slot.held.get()
             identity = id(getattr(generator, "bit_generator", generator))
             if generator is not None and identity not in seen:
                 seen.add(identity)
-                found.append((generator, slot.salt))
-        return found
+                generators.append((generator, slot.salt))
+        return generators
 
     def key(self, key: bytes) -> None:
-        """Set each of them to 128 bits that follow from the sample's key and the place.
+        """Set each of them to 128 bits that follow from the sample's key and the path.
 
         Raises:
             SamebitsError: one cannot be set; `sample-generator`.
@@ -97,7 +97,7 @@ class HeldGenerators:
                 raise _refused(generator, error) from error
 
     def restorer(self) -> Callable[[], None]:
-        """A function that puts those of this moment back."""
+        """Return a function that puts them back to their present states."""
         states = [(generator, read(generator)) for generator, _ in self.current()]
 
         def restore() -> None:
@@ -108,7 +108,7 @@ class HeldGenerators:
 
 
 def _global_generators() -> frozenset[int]:
-    """What is keyed anyway, under whatever name it is held."""
+    """Return the identities of the global generators, which are keyed anyway."""
     import numpy as np
     import torch
 
@@ -119,9 +119,9 @@ def _global_generators() -> frozenset[int]:
 
 def _too_much(visited: int) -> str:
     return (
-        f"the dataset holds so many objects that only the first {visited} were looked through for "
-        "generators: further ones are not keyed, and what they draw may depend on the workers; hold "
-        "generators near the dataset, as attributes of it or of its transforms"
+        f"the dataset holds so many objects that only the first {visited} were searched for generators; "
+        "generators in the others are not keyed, and their numbers may depend on the workers. Keep "
+        "generators as attributes of the dataset or of its transforms"
     )
 
 

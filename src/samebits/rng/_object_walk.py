@@ -1,4 +1,4 @@
-"""Looks through objects for the generators that they hold, and remembers where they are held."""
+"""Search of objects for the generators that they hold, by the paths that lead to them."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 
     Child = tuple[str, Callable[[], Any]]
 
-# Of a longer container the first elements are looked at: a list of a million file names holds no generator.
+# Of longer containers only the first elements are examined: a million file names hold no generator.
 LONGEST = 256
 MOST = 50_000
-_MOST_PLACES = 1_000_000
-# Up to here places are remembered and looked at again after each batch.
-_SMALL, _FEW_PLACES = 300, 3000
+_MOST_EDGES = 1_000_000
+# Up to these sizes the graph is remembered, and examined again after each batch.
+_SMALL, _FEW_EDGES = 300, 3000
 _ATOMS = (str, bytes, bytearray, int, float, complex, bool, type(None), ModuleType, CodeType, range, slice)
 _ATOM_NAMES = {("numpy", "ndarray"), ("torch", "Tensor"), ("torch.nn.parameter", "Parameter")}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A place that holds a generator.
+class GeneratorPath:
+    """A path that leads to a generator.
 
     Args:
-        path: how it is reached, such as `dataset.transform.rng`.
-        get: gives what is there now; None when it holds no generator any more.
+        path: its text, such as `dataset.transform.rng`.
+        get: gives the generator that is there now; None when there is none any more.
     """
 
     path: str
@@ -54,18 +54,19 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What was found.
+    """The result of a search.
 
     Args:
-        found: the places, in the order in which they were reached.
-        visited: how many objects were looked at.
-        complete: whether all that can be reached was.
-        large: whether there is too much to look at it again after each batch; then edges and sizes are empty.
-        edges: a function that gives what is at a place, and what was there; None for what holds nothing.
-        sizes: containers, and how many elements they had.
+        generators: the paths to generators, in the order in which they were reached.
+        visited: the number of objects that were examined.
+        complete: everything that can be reached was examined.
+        large: too large to be examined again after each batch; edges and sizes are then empty.
+        edges: for each edge a function that gives its object now, and the object that was there; None for one
+            that holds nothing.
+        sizes: containers, and the number of elements that they had.
     """
 
-    found: tuple[Found, ...]
+    generators: tuple[GeneratorPath, ...]
     visited: int
     complete: bool
     large: bool
@@ -73,7 +74,7 @@ class Walk:
     sizes: tuple[tuple[Any, int], ...]
 
     def is_stale(self) -> bool:
-        """Whether another walk might find more; takes a fifth of a walk."""
+        """Tell whether another walk might find more; takes a fifth of the time of a walk."""
         for get, before in self.edges:
             now: Any = get()
             kind: Any = type(now)
@@ -87,40 +88,40 @@ class Walk:
 def walk(roots: dict[str, Any]) -> Walk:
     """Look through attributes, elements of containers, closures and arguments of functions and partials.
 
-    Of the user's own functions and classes, not those of installed packages, also the globals that their
-    code names: `rng = np.random.default_rng(0)` at the top of a script is found when a transform uses it.
+    The globals that the user's own functions and classes name are examined too, but not those of installed
+    packages: `rng = np.random.default_rng(0)` at the top of a script counts when a transform uses it.
 
     Args:
         roots: name -> object.
     """
-    # Children are named when their turn comes: of a large graph most never are.
+    # Children are named when their turn comes, which most of a large graph never reach.
     waiting: deque[tuple[str, Iterator[Child]]] = deque([("", _of_roots(roots))])
     # Objects are kept alive, so that no identity is used twice.
     seen: dict[int, Any] = {}
-    found: list[Found] = []
+    generators: list[GeneratorPath] = []
     edges: list[tuple[Callable[[], Any], Any]] = []
-    places = 0
-    while waiting and len(seen) < MOST and places < _MOST_PLACES:
+    count = 0
+    while waiting and len(seen) < MOST and count < _MOST_EDGES:
         begin, children = waiting[0]
         child = next(children, None)
         if child is None:
             waiting.popleft()
             continue
-        (suffix, get), places = child, places + 1
+        (suffix, get), count = child, count + 1
         value = get()
         kind: Any = type(value)
         atom = is_atom(value)
-        if places <= _FEW_PLACES:
+        if count <= _FEW_EDGES:
             edges.append((get, None if atom else value))
         if not atom and makes_generators(kind):
-            found.append(Found(begin + suffix, functools.partial(_generator_at, get)))
+            generators.append(GeneratorPath(begin + suffix, functools.partial(_generator_at, get)))
         elif not atom and id(value) not in seen:
             seen[id(value)] = value
             waiting.append((begin + suffix, _children(value)))
-    if places > _FEW_PLACES or len(seen) > _SMALL:
-        return Walk(tuple(found), len(seen), not waiting, True, (), ())
+    if count > _FEW_EDGES or len(seen) > _SMALL:
+        return Walk(tuple(generators), len(seen), not waiting, True, (), ())
     sizes = [(held, size) for value in seen.values() for held, size in _sizes(value)]
-    return Walk(tuple(found), len(seen), not waiting, False, tuple(edges), tuple(sizes))
+    return Walk(tuple(generators), len(seen), not waiting, False, tuple(edges), tuple(sizes))
 
 
 def _of_roots(roots: dict[str, Any]) -> Iterator[Child]:
@@ -135,7 +136,7 @@ def _sizes(value: Any) -> Iterator[tuple[Any, int]]:
 
 
 def is_atom(value: Any) -> bool:
-    """Whether nothing can be held there: numbers, texts, arrays, tensors, modules."""
+    """Tell whether the value can hold nothing: numbers, texts, arrays, tensors, modules."""
     kind = type(value)
     return issubclass(kind, _ATOMS) or (kind.__module__, kind.__name__) in _ATOM_NAMES
 
@@ -148,7 +149,7 @@ def _generator_at(get: Callable[[], Any]) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def makes_generators(kind: Any) -> bool:
-    """Whether objects of that class are generators; found out once, because each sample asks."""
+    """Tell whether objects of the class are generators; cached, because each sample asks."""
     import numpy as np
     import torch
 
@@ -157,9 +158,9 @@ def makes_generators(kind: Any) -> bool:
 
 
 def _children(value: Any) -> Iterator[Child]:
-    """What an object holds, without running its class's own code: that may load, evaluate or fail.
+    """Give what an object holds without running its class's own code, which may load, evaluate or fail.
 
-    So `__class__`, `__getattr__`, properties, and what a dict or list of another class does are not asked.
+    So `__class__`, `__getattr__`, properties and the methods of subclasses of dict or list are not used.
     """
     kind = type(value)
     for kinds, children in _KINDS:
@@ -186,7 +187,7 @@ def _of_sequence(value: Any) -> Iterator[Child]:
 
 
 def _of_set(_: Any) -> Iterator[Child]:
-    return iter(())  # without an order there is no name for its elements
+    return iter(())  # its elements have no order, and so no names
 
 
 def _of_method(value: Any) -> Iterator[Child]:
@@ -252,7 +253,7 @@ def _named_globals(function: FunctionType) -> Iterator[Child]:
 
 @functools.lru_cache(maxsize=4096)
 def names_of(code: CodeType) -> tuple[str, ...]:
-    """The globals and attributes that code names, with the code inside of it."""
+    """Return the globals and attributes that code names, including the code inside of it."""
     names = list(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -261,7 +262,7 @@ def names_of(code: CodeType) -> tuple[str, ...]:
 
 
 def _of_class(value: type[Any]) -> Iterator[Child]:
-    """What the user's classes hold: attributes, and what the code of their methods names."""
+    """Give what the user's classes hold: attributes, and the names in the code of their methods."""
     for kind in value.__mro__:
         if not _is_users_module(kind.__module__):
             continue
@@ -301,7 +302,7 @@ def _of_instance(value: Any) -> Iterator[Child]:
 
 
 def _space(value: Any) -> dict[str, Any] | None:
-    """The attributes of an object; None when it has none, or does not give them."""
+    """Return the attributes of an object; None when it has none, or does not give them."""
     try:
         space = object.__getattribute__(value, "__dict__")
     except Exception as error:  # noqa: BLE001 - a property of that name may do anything
@@ -321,7 +322,7 @@ def _slot(kind: type[Any], name: str, value: Any) -> Any:
 
 @functools.lru_cache(maxsize=4096)
 def is_users(file: str) -> bool:
-    """Whether that file is the user's own: not of an installed package, of Python or of samebits."""
+    """Tell whether the file is the user's own: not of an installed package, of Python or of samebits."""
     if not file or "site-packages" in file or "dist-packages" in file:
         return False
     return not file.startswith(("<frozen", _standard_library(), FOLDER + os.sep))

@@ -1,9 +1,9 @@
-"""One RNG source: seeded, read and put back, also where its library is not imported yet.
+"""Seeding, reading and restoring one RNG source, even before its library is imported.
 
 NumPy 2.4 imports `numpy.random` when it is first used; OpenCV, CuPy or a backend of torch may be imported
-long after a seed was set. For each such source `Waiting` keeps a list of what has happened to it, as if it
-were there: it was seeded, a state was put back, a block began after which it is to be where it was. The list
-is carried out in order when the library is imported.
+long after a seed was set. For each such source `Waiting` lists what has happened to it, as if it were there:
+it was seeded, a state was put back, or a block began after which its state is restored. The list is carried
+out in order when the library is imported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SourceState(NamedTuple):
 
     Args:
         source: its name.
-        version: the library that it is of.
+        version: the library and its version.
         data: the state, without pickle.
     """
 
@@ -55,7 +55,7 @@ def seed_source(source: RngSource, seed: int) -> None:
 
 
 def read_state(source: RngSource) -> SourceState | None:
-    """The state; None, with a warning, when there is none that can be read.
+    """Return the state; None, with a warning, when the source has none that can be read.
 
     Raises:
         SamebitsError: reading failed; `rng-state`.
@@ -72,7 +72,7 @@ def read_state(source: RngSource) -> SourceState | None:
 
 
 def can_be_saved(source: RngSource) -> bool:
-    """Whether the source has a state that can be read."""
+    """Tell whether the source has a state that can be read."""
     try:
         source.get_state()
     except SamebitsError as error:
@@ -84,11 +84,11 @@ def write_state(source: RngSource, state: SourceState) -> str:
     """Set the state.
 
     Returns:
-        What failed; empty when nothing did.
+        An error message; empty on success.
     """
     try:
         source.set_state(state.data)
-    except Exception as error:  # noqa: BLE001 - whatever a library makes of a foreign state
+    except Exception as error:  # noqa: BLE001 - a library may raise anything for a foreign state
         pass_on(error)
         return (
             f"the state of {source.name}, saved with {state.version}, does not fit {source.version()} here: "
@@ -98,10 +98,10 @@ def write_state(source: RngSource, state: SourceState) -> str:
 
 
 def raise_failures(failures: list[str]) -> None:
-    """Raise one error for all failures; texts that are empty are none.
+    """Raise one error for all failures; empty texts stand for success.
 
     Raises:
-        SamebitsError: there is one; `rng-state`.
+        SamebitsError: something failed; `rng-state`.
     """
     text = "; ".join(failure for failure in failures if failure)
     if text:
@@ -117,26 +117,26 @@ _KEY = b'{"not imported": '
 
 
 class Given(NamedTuple):
-    """What a source is to get.
+    """A seed or a state that a source gets when its library is imported.
 
     Args:
-        seed: a seed, or None when it is a state.
-        state: a state.
-        only_if_kept: by `reseeded`, which leaves a source alone that cannot be put back afterwards.
+        seed: the seed; None when it is a state.
+        state: the state; None when it is a seed.
+        only_if_saved: leave a source alone that cannot be put back afterwards; for `reseeded`.
     """
 
     seed: int | None = None
     state: SourceState | None = None
-    only_if_kept: bool = False
+    only_if_saved: bool = False
 
     def to_bytes(self) -> bytes:
-        """The state of a source that is not there yet."""
+        """Encode it as the state of a source that is not there yet."""
         state = None if self.state is None else [self.state.version, self.state.data.hex()]
         return _KEY + json.dumps({"seed": self.seed, "state": state}).encode() + b"}"
 
     @classmethod
     def from_bytes(cls, source: str, data: bytes) -> Given | None:
-        """Read what `to_bytes` gave; None when it is the state of a source that was there.
+        """Decode the result of `to_bytes`; None when it is the state of a source that was there.
 
         Raises:
             ValueError: it is neither.
@@ -152,7 +152,7 @@ class Given(NamedTuple):
         return cls(seed=seed)
 
     def give(self, source: RngSource) -> str:
-        """Give it to a source that is there; gives what failed.
+        """Give it to a source that is there, and return an error message, empty on success.
 
         Raises:
             SamebitsError: the source refused the seed; `rng-seed`.
@@ -163,48 +163,48 @@ class Given(NamedTuple):
 
 
 class Block:
-    """A part of the program after which every source is where it was before."""
+    """A part of the program after which the state of every source is restored."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[RngSource, Given]] = []
+        self._saved: list[tuple[RngSource, Given]] = []
 
     def keep(self, source: RngSource, before: list[Given]) -> bool:
-        """Its library was imported in the block: remember where it is, or what it was given before.
+        """Save the state of a source whose library was imported in the block.
 
         Returns:
-            Whether it can be put back; if not there was a warning.
+            True when it can be put back; otherwise there was a warning.
         """
         if before and not can_be_saved(source):
-            self._kept += [(source, given) for given in before[-1:]]
+            self._saved += [(source, given) for given in before[-1:]]
             return True
         state = read_state(source)
         if state is not None:
-            self._kept.append((source, Given(state=state)))
+            self._saved.append((source, Given(state=state)))
         return state is not None
 
     def put_back(self) -> list[str]:
-        """Put back what was imported in the block; gives what failed."""
-        return [given.give(source) for source, given in self._kept]
+        """Put back the sources that were imported in the block, and return error messages."""
+        return [given.give(source) for source, given in self._saved]
 
 
 class Waiting:
-    """The sources of this process whose libraries are not imported yet, and what they are to get."""
+    """The sources whose libraries are not imported yet, with the seeds and states for them."""
 
     def __init__(self) -> None:
         self._steps: dict[str, list[Given | Block]] = {}
         self._imports = PostImport()
         self._watched: set[str] = set()
 
-    def seed(self, source: RngSource, seed: int, *, only_if_kept: bool = False) -> None:
+    def seed(self, source: RngSource, seed: int, *, only_if_saved: bool = False) -> None:
         """Seed a source that is not there yet."""
-        self._give(source, Given(seed, only_if_kept=only_if_kept))
+        self._give(source, Given(seed, only_if_saved=only_if_saved))
 
     def restore(self, source: RngSource, state: SourceState) -> None:
         """Put back a source that is not there yet, to a state saved when it was."""
         self._give(source, Given.from_bytes(source.name, state.data) or Given(state=state))
 
     def state(self, source: RngSource) -> SourceState | None:
-        """What a source that is not there yet is to get; None when it is left alone."""
+        """Return the state or seed that waits for a source; None when there is none."""
         given = _given(self._steps.get(source.name, []))
         if not given:
             return None
@@ -213,7 +213,7 @@ class Waiting:
         )
 
     def begin(self, sources: Iterable[RngSource]) -> Block:
-        """A block begins; `end` ends it."""
+        """Begin a block; `end` ends it."""
         block = Block()
         for source in sources:
             if is_to_come(source):
@@ -221,10 +221,10 @@ class Waiting:
         return block
 
     def end(self, block: Block) -> list[str]:
-        """The block has ended: what happened in it to sources that are still not there did not happen.
+        """End a block: forget its effects on sources that are still not there, and put back the others.
 
         Returns:
-            What failed of putting back the others.
+            Error messages of those that could not be put back.
         """
         for name, steps in list(self._steps.items()):
             if block in steps:
@@ -235,7 +235,7 @@ class Waiting:
         return block.put_back()
 
     def forget(self) -> None:
-        """Leave all alone."""
+        """Forget all waiting seeds and states."""
         self._steps.clear()
         self._rest()
 
@@ -258,25 +258,24 @@ class Waiting:
             self._watched.clear()
 
     def _arrived(self, source: RngSource, _module: ModuleType) -> None:
-        """The library was imported.
+        """Give the source of a library that was just imported what waits for it.
 
         Raises:
-            SamebitsError: it takes the seed or the state not; `rng-seed`, `rng-state`. It comes out of the
-                import.
+            SamebitsError: it refused the seed or the state; `rng-seed`, `rng-state`. The import raises it.
         """
         steps = self._steps.pop(source.name, [])
         self._watched.discard(source.name)
         self._rest()
-        kept = True
+        saved = True
         for index, step in enumerate(steps if source.available() else ()):
             if isinstance(step, Block):
-                kept = step.keep(source, _given(steps[:index]))
-            elif kept or not step.only_if_kept:
+                saved = step.keep(source, _given(steps[:index]))
+            elif saved or not step.only_if_saved:
                 raise_failures([step.give(source)])
 
 
 def is_to_come(source: RngSource) -> bool:
-    """Whether the generator will exist once a module is imported that is not, or not completely, yet."""
+    """Tell whether the generator will exist once the import of its module is complete."""
     module: Any = sys.modules.get(source.module)
     begun = getattr(getattr(module, "__spec__", None), "_initializing", False)
     return bool(source.module) and (module is None or begun) and not source.available()

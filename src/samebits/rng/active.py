@@ -1,7 +1,7 @@
-"""What is under control in this process.
+"""The activations of control in this process.
 
-A process has one set of global generators and flags, so there is one place that knows who controls them: one
-stack of activations, of which the innermost that says something of seeds is in force.
+A process has one set of global generators and flags, so there is one stack of activations. The innermost one
+that governs seeds is in force.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 
 
 class Undoable(Protocol):
-    """**Protocol:** what an activation has changed in this process."""
+    """**Protocol:** the changes that an activation has made in this process."""
 
     def undo(self) -> None:
-        """Put back what was found; no later activation runs."""
+        """Put back the values from before; no later activation runs."""
 
     def rebase(self) -> None:
-        """A later activation has ended, and has left the generators where they are."""
+        """Accept the generators' positions, after a later activation has ended."""
 
 
 class Active:
     """One activation of control, as the seeds see it.
 
     Args:
-        control: what was asked for.
+        control: the control to apply.
         seed: the run seed of this process, the rank included; None leaves RNG sources alone.
-        changes: what is undone at its end, after the end of those that began later; None when it changes
-            nothing in the process.
+        changes: undone at its end, once those that began later have ended; None when it changes nothing in
+            the process.
 
     Attributes:
-        running: whether it has begun and not ended.
-        governs: whether it says what the seeds and the counts are; else those around it do.
+        running: it has begun and not ended.
+        governs: it decides the seeds and the counts; otherwise an activation around it does.
     """
 
     def __init__(self, control: Control, seed: int | None, changes: Undoable | None = None) -> None:
@@ -51,28 +51,28 @@ class Active:
         self.changes = changes
         self.running = False
         self.governs = True
-        # Before the rank was mixed in: what all ranks of a distributed run share.
+        # The seed before the rank was mixed in, which all ranks of a distributed run share.
         self.shared_seed = seed if seed is None or not control.per_rank else control.seed
         self.scope: tuple[int | str, ...] = control.scope
         self._counts: Counter[tuple[int | str, ...]] = Counter()
 
     @property
     def source_seed(self) -> int | None:
-        """What the RNG sources of this process start with; None leaves them alone.
+        """The seed that the RNG sources of this process start with; None leaves them alone.
 
-        The run seed in the run's first process. A process that it starts afresh (spawn, forkserver) has one
-        of its own: without control such processes draw independent numbers, and with it they still do.
+        In the run's first process it is the run seed. A process that is started afresh (spawn, forkserver)
+        has its own: such processes draw independent numbers without control, and still do with it.
         """
         return self.seed if self.seed is None or not self.scope else derive(self.seed, *self.scope)
 
     def number(self, *keys: int | str) -> int:
-        """How often this was asked before with these keys in this scope and thread."""
+        """Count the calls with these keys in this scope and thread, from 0."""
         key = (thread_name(), *keys)
         self._counts[key] += 1
         return self._counts[key] - 1
 
     def next_seed(self, kind: str) -> int:
-        """A seed for the next thing of that kind which was created without one.
+        """Return a seed for the next generator of that kind that was made without one.
 
         Raises:
             SamebitsError: there is no run seed; `no-seed`.
@@ -80,27 +80,27 @@ class Active:
         return derive(required(self.seed), *self.scope, kind, thread_name(), self.number(kind))
 
     def enter_scope(self, *keys: int | str) -> None:
-        """This process is a part of the run, such as worker 2 in epoch 1; counting starts anew."""
+        """Enter a part of the run, such as worker 2 in epoch 1, and start counting from 0."""
         self.scope = keys
         self._counts.clear()
 
     def reseed(self, seed: int, shared: int | None = None) -> None:
-        """The run goes on under another seed; counting starts anew.
+        """Continue the run under another seed, and start counting from 0.
 
         Args:
-            seed: of this process.
-            shared: what all ranks share, where `seed` is of this rank alone.
+            seed: the seed of this process.
+            shared: the seed that all ranks share, where `seed` is for this rank only.
         """
         self.seed = seed
         self.shared_seed = seed if shared is None else shared
         self._counts.clear()
 
     def fork(self, *scope: int | str) -> Active:
-        """The same activation for a while: what is counted there is not counted here.
+        """Return a temporary copy of the activation, which counts on its own.
 
         Args:
             scope: a part of the run below this one's, where counting starts from 0; without it counting goes
-                on from here.
+                on from the present numbers.
         """
         forked = Active(self.control, self.seed)
         forked.shared_seed = self.shared_seed
@@ -111,16 +111,16 @@ class Active:
 
 
 class ProcessControl:
-    """The activations of this process, the innermost last; those that ended too early wait for their turn.
+    """The activations of this process, the innermost last; one that ended early is undone in its turn.
 
     Attributes:
         current: the innermost activation that governs; None without one.
-        seed: what `seed_all` was given outside of any activation.
+        seed: the seed given to `seed_all` outside of any activation.
         base_seed: the same before the rank was mixed in.
         registered: name -> a function that gives the generator registered under it, None when it is gone.
         torch_generators: the `torch.Generator` objects made while an activation followed them.
-        waiting: what sources get whose libraries are not imported yet.
-        recorded_steps: tells how many step boundaries the record of this process has; None without one.
+        waiting: seeds and states for sources whose libraries are not imported yet.
+        recorded_steps: gives the number of step boundaries in the record of this process; None without one.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class ProcessControl:
 
     @property
     def run_seed(self) -> int | None:
-        """The seed of the innermost activation, else what `seed_all` was given."""
+        """The seed of the innermost activation, else that of `seed_all`."""
         current = self.current
         return self.seed if current is None or current.seed is None else current.seed
 
@@ -151,7 +151,7 @@ class ProcessControl:
         return self.base_seed if current is None or current.seed is None else current.shared_seed
 
     def use_seed(self, seed: int, shared: int | None = None) -> None:
-        """That is the run seed from now on; `shared` is the one of all ranks, where it is another."""
+        """Use the run seed from now on; `shared` is the seed of all ranks, where it differs."""
         if self.current is None:
             self.seed, self.base_seed = seed, seed if shared is None else shared
         else:
@@ -169,7 +169,7 @@ class ProcessControl:
         self._choose()
 
     def drop(self, active: Active) -> None:
-        """End an activation; others, also later ones, stay. Undone are all that no later one runs above."""
+        """End an activation; all others stay. It is undone once no later one is running."""
         active.running = False
         if active.changes is None:
             self._stack = [other for other in self._stack if other is not active]
@@ -189,19 +189,19 @@ PROCESS = ProcessControl()
 
 
 def acting(installed: Active) -> Active:
-    """Whose seed and counts hold now: the innermost activation's, or `installed` when that has no seed."""
+    """Return the activation whose seed and counts hold: the innermost, or `installed` if that has no seed."""
     current = PROCESS.current
     return installed if current is None or current.seed is None else current
 
 
 def thread_name() -> str:
-    """The name of this thread; empty for the main thread."""
+    """Return the name of this thread; empty for the main thread."""
     thread = threading.current_thread()
     return "" if thread is threading.main_thread() else thread.name
 
 
 def required(seed: int | None) -> int:
-    """The seed.
+    """Return the seed.
 
     Raises:
         SamebitsError: there is none; `no-seed`.

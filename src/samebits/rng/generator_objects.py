@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 
 def source_of(generator: Any) -> GeneratorObjects | None:
-    """The RNG source of the library that made a generator; None when it is none with a state."""
+    """Return the RNG source of the library that made a generator; None when that has no state."""
     return next((source for source in WITH_OBJECTS if source.owns(generator)), None)
 
 
 def family_of(generator: Any) -> str:
-    """The library whose generator that is: `python`, `numpy` or `torch`; empty for none with a state."""
+    """Return the library that made a generator: `python`, `numpy` or `torch`; empty for any other."""
     source = source_of(generator)
     return "" if source is None else source.name
 
 
 def read(generator: Any) -> Any:
-    """The state, as its library gives it; later draws do not change it."""
+    """Return the state, as its library gives it; later draws do not change it."""
     return _required(generator).read(generator)
 
 
 def write(generator: Any, state: Any) -> None:
-    """Put back what `read` gave."""
+    """Put back the state that `read` gave."""
     _required(generator).write(generator, state)
 
 
@@ -61,22 +61,22 @@ class RegisteredGenerator:
         self.name, self.generator = name, generator
 
     def available(self) -> bool:
-        """It was alive a moment ago."""
+        """Return True: it was alive a moment ago."""
         return True
 
     def seed(self, seed: int) -> None:
-        """Not done: an object is seeded where it is made."""
+        """Do nothing: an object is seeded where it is made."""
 
     def get_state(self) -> bytes:
-        """As the library's own source writes states: torch's bytes, or JSON."""
+        """Return the state in the form of the library's own source: torch's bytes, or JSON."""
         return self._source().encode(read(self.generator))
 
     def set_state(self, state: bytes) -> None:
-        """Put back what `get_state` gave."""
+        """Put back the state that `get_state` gave."""
         write(self.generator, self._source().decode(state))
 
     def version(self) -> str:
-        """The version of its library."""
+        """Return the version of its library."""
         return self._source().version()
 
     def _source(self) -> GeneratorObjects:
@@ -84,7 +84,7 @@ class RegisteredGenerator:
 
 
 def registered_sources() -> list[RngSource]:
-    """The generators that were registered and are alive."""
+    """Return the generators that were registered and are alive."""
     references = [(name, get()) for name, get in sorted(PROCESS.registered.items())]
     return [
         RegisteredGenerator(f"generator:{name}", value) for name, value in references if value is not None
@@ -111,7 +111,7 @@ def register(generator: Any, name: str | None = None) -> str:
     family = family_of(generator)
     if not family:
         message = (
-            f"what was given to be registered is {_describe(generator)}; expected random.Random, "
+            f"cannot register {_describe(generator)}; expected random.Random, "
             "numpy.random.Generator, RandomState or BitGenerator, or torch.Generator"
         )
         raise SamebitsError(message, slug="generator-type")
@@ -126,7 +126,7 @@ def register(generator: Any, name: str | None = None) -> str:
 
 
 def unregister(name: str) -> None:
-    """Forget the generator registered under that name; one that is not known is forgotten already."""
+    """Forget the generator registered under that name, if there is one."""
     PROCESS.registered.pop(name, None)
 
 
@@ -152,7 +152,7 @@ class LiveStates:
     """Generator objects and their states at one moment.
 
     Args:
-        objects: which ones.
+        objects: the generators.
     """
 
     def __init__(self, objects: Iterable[Any]) -> None:
@@ -160,11 +160,11 @@ class LiveStates:
 
     @classmethod
     def of_now(cls) -> LiveStates:
-        """All that are alive.
+        """Take all that are alive.
 
-        Those of Python and NumPy are found among what the garbage collector tracks, however they were
-        made: about 0.1 s with torch and scikit-learn imported. It does not track torch's, nor show what
-        `gc.freeze` set apart.
+        Those of Python and NumPy are looked up among the objects that the garbage collector tracks, which
+        takes about 0.1 s with torch and scikit-learn imported. It does not track torch's, nor show objects
+        that `gc.freeze` set apart.
         """
         objects = gc.get_objects()
         kinds = tuple(kind for source in WITH_OBJECTS for kind in source.kinds())
@@ -177,13 +177,13 @@ class LiveStates:
         """Put them back.
 
         Returns:
-            What failed.
+            Error messages of those that failed.
         """
         return [failure for generator, state in self._states for failure in _try_write(generator, state)]
 
 
 def _try_write(generator: Any, state: Any) -> list[str]:
-    """Set the state; gives what failed."""
+    """Set the state, and return error messages."""
     try:
         write(generator, state)
     except Exception as error:  # noqa: BLE001 - a subclass may do anything
@@ -193,7 +193,7 @@ def _try_write(generator: Any, state: Any) -> list[str]:
 
 
 def _try_read(generator: Any) -> list[Any]:
-    """The state, or nothing with a warning: a subclass may keep no state, or one that it does not give."""
+    """Return the state, or nothing with a warning: a subclass may have none, or not give it."""
     try:
         return [read(generator)]
     except Exception as error:  # noqa: BLE001 - a subclass may do anything

@@ -1,4 +1,4 @@
-"""Random keys of samples, and the generators that are set to them while a sample is made."""
+"""Random keys of samples, and the generators that are set to them while a sample is loaded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from samebits.rng._source_states import is_to_come
 from samebits.rng.active import PROCESS
 from samebits.rng.seeds import derive
 from samebits.rng.sources import BUILT_IN
-from samebits.rng.sources.numpy_global import KeptNumpy, NumpyGlobal
+from samebits.rng.sources.numpy_global import NumpyGlobal, NumpySnapshot
 from samebits.rng.sources.plugins import plugins
 from samebits.rng.sources.python_random import PythonRandom
 from samebits.rng.sources.torch_devices import TorchCpu, unwrapped_method
@@ -51,11 +51,11 @@ class EpochKeys:
         )
 
     def sample(self, index: int, position: int | None = None) -> bytes:
-        """The key of a sample of a map-style dataset.
+        """Return the key of a sample of a map-style dataset.
 
         Args:
             index: its index in the dataset.
-            position: its place in the order of the epoch, where an index may come twice; else None.
+            position: its position in the order of the epoch, where an index may occur twice; else None.
         """
         state = self._sample.copy()
         state.update((index & _MASK).to_bytes(8, "little"))
@@ -64,13 +64,13 @@ class EpochKeys:
         return state.digest()
 
     def batch(self, position: int) -> bytes:
-        """The key of what happens to a batch as a whole, by the position of its first sample."""
+        """Return the key for work on a whole batch, by the position of its first sample."""
         state = self._batch.copy()
         state.update(position.to_bytes(8, "little"))
         return state.digest()
 
     def element(self, *numbers: int) -> bytes:
-        """The key of an element of an iterable dataset, such as (shard, number in the shard)."""
+        """Return the key of an element of an iterable dataset, such as (shard, number in the shard)."""
         state = self._element.copy()
         for number in numbers:
             state.update(number.to_bytes(8, "little"))
@@ -85,12 +85,12 @@ class SampleRng:
     """The generators of this process, and those that a dataset and its transforms hold.
 
     Python's `random` gets 128 bits of the key, NumPy's and torch's global generators 32 bits each, as
-    `numpy.random.seed` and `torch.manual_seed` take. Generators that are held get 128 bits that follow from
-    the key and from where they are held. What is made without a seed while control is active follows from
-    the sample as well.
+    `numpy.random.seed` and `torch.manual_seed` take. Held generators get 128 bits that follow from the key
+    and from the path to them. Generators made without a seed while control is active follow from the sample
+    as well.
 
-    The generators are set through the objects behind the public functions: those may be wrapped by whoever
-    watches what the user's code seeds.
+    The generators are set through the objects behind the public functions, because those functions may be
+    wrapped to watch what the user's code seeds.
 
     Args:
         roots: name -> object, such as the dataset, in which generators are looked for.
@@ -105,7 +105,7 @@ class SampleRng:
         self._python = PythonRandom().seeder()
 
     def begin_batch(self) -> None:
-        """Look at what may have changed since the last batch."""
+        """Update what may have changed since the last batch."""
         self._further = tuple(source for source in self._known if source.available())
         self._to_come = tuple(source for source in self._known if is_to_come(source))
         self._numpy = NumpyGlobal().seeder()
@@ -114,7 +114,7 @@ class SampleRng:
         """Set every generator.
 
         Args:
-            key: of `EpochKeys`.
+            key: a key from `EpochKeys`.
             scope: the sample's name, for generators that are made without a seed.
         """
         self._python(int.from_bytes(key[:16], "little"))
@@ -132,33 +132,33 @@ class SampleRng:
             active.enter_scope("sample", *scope)
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Inside, generators may be keyed; afterwards they are where they were.
+    def preserved(self) -> Iterator[None]:
+        """Put the generators back to their present states at the end of the block.
 
         Raises:
-            SamebitsError: one that was held could not be put back; `rng-state`.
+            SamebitsError: a held one could not be put back; `rng-state`.
         """
         with ExitStack() as stack:
             stack.enter_context(_scope_apart())
             stack.callback(inspect.unwrap(random.setstate), random.getstate())
-            stack.callback(KeptNumpy().restore)
+            stack.callback(NumpySnapshot().restore)
             stack.callback(unwrapped_method("set_state"), default_generator().get_state())
             stack.callback(self.held.restorer())
             for source in self._further:
-                _keep_source(stack, source)
+                _restore_later(stack, source)
             stack.callback(PROCESS.waiting.end, PROCESS.waiting.begin(self._to_come))
             yield
 
 
 @contextmanager
-def surroundings(rng: SampleRng, threads: int) -> Iterator[None]:
-    """In the main process: what a worker has, and afterwards everything as it was; in a worker nothing.
+def as_in_worker(rng: SampleRng, threads: int) -> Iterator[None]:
+    """Give the main process a worker's thread count, and undo all changes at the end; do nothing in a worker.
 
-    A sample that loads samples of another loader goes on with its own numbers after that, in a worker too.
+    A sample that loads samples of another loader then continues with its own numbers, in a worker too.
 
     Args:
         rng: puts the generators back.
-        threads: how many torch has in a worker.
+        threads: the number of threads of torch in a worker.
     """
     import torch
 
@@ -169,7 +169,7 @@ def surroundings(rng: SampleRng, threads: int) -> Iterator[None]:
         if torch.utils.data.get_worker_info() is not None and not nested:
             yield
             return
-        stack.enter_context(rng.kept())
+        stack.enter_context(rng.preserved())
         before = torch.get_num_threads()
         if before != threads:
             torch.set_num_threads(threads)
@@ -191,11 +191,11 @@ def _scope_apart() -> Iterator[None]:
         PROCESS.drop(forked)
 
 
-def _keep_source(stack: ExitStack, source: RngSource) -> None:
+def _restore_later(stack: ExitStack, source: RngSource) -> None:
     with suppress(SamebitsError):  # it has no state that can be read (OpenCV); it is keyed all the same
         stack.callback(source.set_state, source.get_state())
 
 
 def further_sources() -> tuple[RngSource, ...]:
-    """The other sources that are seeded for each sample: OpenCV's, and those of other packages."""
+    """Return the other sources that are seeded for each sample: OpenCV's, and those of other packages."""
     return tuple(source for source in BUILT_IN if source.per_sample) + plugins()

@@ -1,4 +1,4 @@
-"""The seeds that a script sets itself: noticed, and on request made to follow from the run seed."""
+"""The seeds that a script sets itself: they are noticed, and on request derived from the run seed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from samebits.rng.sources.source import BuiltInSource, Position, StateFunction
 
 _MOST = 100
-# Modules of samebits whose functions stand in the place of those that seed, and call them.
-_STANDING = (
+# Modules of samebits whose functions wrap those that seed.
+_WRAPPERS = (
     __name__,
     "samebits.rng.unseeded_generators",
     "samebits.interventions",
@@ -49,7 +49,7 @@ class ScriptSeed(NamedTuple):
     by: Site | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return the fields as JSON can hold them."""
         sites = {"site": self.site, "by": self.by}
         fields = {name: None if site is None else dataclasses.asdict(site) for name, site in sites.items()}
         return {**self._asdict(), **fields}
@@ -66,14 +66,14 @@ class _Generator:
     """
 
     def __init__(self, source: BuiltInSource) -> None:
-        # A position is compared when a state is put back; to read that of a device would wait for it.
+        # A position is compared when a state is put back; reading that of a device would wait for the device.
         can_go_back = any(not function.seeds for function in source.functions)
         self._read = source.position_reader() if can_go_back else dict
         self._name = source.name
         self._calls: list[tuple[Position | None, ScriptSeed]] = []
 
     def position(self) -> Position | None:
-        """Where it stands; None when that cannot be read."""
+        """Return its position; None when that cannot be read."""
         return self._read().get(self._name)
 
     @property
@@ -82,12 +82,12 @@ class _Generator:
         return [call for _, call in self._calls]
 
     def seeded(self, before: Position | None, call: ScriptSeed) -> None:
-        """It is about to be seeded, standing at `before`."""
+        """Note that it is about to be seeded at position `before`."""
         if len(self._calls) < _MOST and call not in self.calls:
             self._calls.append((before, call))
 
     def restored(self) -> None:
-        """Its state was set: seedings since it stood there are undone."""
+        """Forget seedings that are undone, because its state from before them was set."""
         now = self.position()
         for index, (before, _) in enumerate(self._calls):
             if before is not None and before == now:
@@ -98,12 +98,12 @@ class _Generator:
 class ScriptSeeds:
     """Watches the functions that seed global generators with an explicit seed.
 
-    A script that calls `torch.manual_seed(42)` has decided: the run seed has no effect on that generator any
-    more. With `Control.reseed`, 42 stands for a seed that follows from the run seed and 42: equal seeds stay
-    equal, other run seeds give other numbers.
+    After a script calls `torch.manual_seed(42)`, the run seed has no effect on that generator. With
+    `Control.reseed`, 42 is replaced by a seed derived from the run seed and 42: equal seeds stay equal, and
+    other run seeds give other numbers.
 
-    What Python, torch and samebits seed for their own ends is no choice of the script: Python's `random` in a
-    forked child, the workers of a DataLoader.
+    Seedings by Python, torch and samebits for their own purposes are no choice of the script: Python's
+    `random` in a forked child, the workers of a DataLoader.
 
     Args:
         active: the activation; its seed is the run seed.
@@ -173,7 +173,7 @@ class ScriptSeeds:
         self._patches.set(owner, name, restore)
 
     def _seed_for(self, given: Any, text: str, family: str, frame: FrameType) -> Any:
-        """The seed that the call is to use: another one when the script's are to follow from the run's."""
+        """Return the seed that the call uses: a derived one with `Control.reseed`, else the given one."""
         caller = _past_wrappers(frame)
         if caller is None or _is_own(caller):
             return given
@@ -187,13 +187,13 @@ class ScriptSeeds:
         return derive(active.seed, "script", repr(given)) & (2**32 - 1)
 
     def _who(self, frame: FrameType | None) -> tuple[Site | None, Site | None]:
-        """The line of the user's code, and that of the library which seeds; neither when Python does."""
+        """Return the line of the user's code and that of the library that seeds; neither when Python does."""
         library: Site | None = None
         nearest = frame
         while frame is not None:
             rank = self._ranks.of(frame)
             if rank == USER:
-                # What the script calls just to seed, such as `transformers.set_seed`, is its own choice.
+                # The script itself chose to call a function that only seeds (`transformers.set_seed`).
                 chosen = nearest is not None and frame is nearest.f_back
                 return site_of(frame.f_code, frame.f_lineno), None if chosen else library
             if rank == LIBRARY and library is None and not _is_standard(frame):
@@ -203,14 +203,14 @@ class ScriptSeeds:
 
 
 def _past_wrappers(frame: FrameType | None) -> FrameType | None:
-    """That frame, or the first one below that is not of something that samebits put around the function."""
-    while frame is not None and _module(frame).startswith(_STANDING):
+    """Return the frame, or the first one below it that is not one of samebits' wrappers."""
+    while frame is not None and _module(frame).startswith(_WRAPPERS):
         frame = frame.f_back
     return frame
 
 
 def _is_own(frame: FrameType) -> bool:
-    """Whether torch or samebits seeds, as a part of something else."""
+    """Tell whether torch or samebits seeds for its own purpose."""
     return _module(frame).partition(".")[0] in ("samebits", "torch")
 
 

@@ -1,4 +1,4 @@
-"""Seeds: what is accepted, and how further seeds follow from one."""
+"""Seeds: checking them, and deriving further seeds from one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DOMAIN = b"samebits seed 1\0"
 
 
 def check_seed(value: Any) -> int:
-    """The seed as an `int`.
+    """Return the seed as an `int`.
 
     Args:
         value: a whole number from 0 to 2**64 - 1; NumPy's integers are taken, booleans and floats are not.
@@ -32,9 +32,9 @@ def check_seed(value: Any) -> int:
 
 
 def derive(seed: int, *keys: int | str) -> int:
-    """A seed of 64 bits that follows from a seed and a name.
+    """Derive a seed of 64 bits from a seed and a name.
 
-    Made by SHA-256, so that seeds that are close, and keys that are close, give unrelated streams. All bits
+    It is made by SHA-256, so close seeds and close keys give unrelated streams. All bits
     carry entropy, the low 32 too: torch's CPU generator uses no others (`CPUGeneratorImpl::set_current_seed`
     hands the seed to a Mersenne Twister of 32 bits; `manual_seed(1)` is `manual_seed(1 + 2**32)`, 2.13.0).
 
@@ -51,7 +51,7 @@ def derive(seed: int, *keys: int | str) -> int:
 
 
 def fit(seed: int, source: str) -> int:
-    """The seed for a generator that takes 32 bits: itself when it fits, else one that follows from it.
+    """Return a seed for a generator that takes 32 bits: itself when it fits, else one derived from it.
 
     So `--seed 3` gives what `torch.manual_seed(3)` and `numpy.random.seed(3)` give, and no two seeds share a
     stream only because their low bits agree.
@@ -60,7 +60,7 @@ def fit(seed: int, source: str) -> int:
 
 
 def check_keys(keys: tuple[Any, ...]) -> tuple[int | str, ...]:
-    """The keys, NumPy's integers as Python's.
+    """Return the keys, with NumPy's integers as Python's.
 
     Raises:
         SamebitsError: a key is neither a whole number nor text; `stream-key`.

@@ -45,7 +45,7 @@ __all__ = [
 
 
 def sources() -> tuple[RngSource, ...]:
-    """All sources that are known: those of samebits, then those of other packages.
+    """Return all known sources: those of samebits, then those of other packages.
 
     A package brings one by an entry point of the group `samebits.rng_sources`; see docs/reference/rng.md.
     """
@@ -96,7 +96,7 @@ def seed_sources(seed: int, among: Iterable[RngSource] | None = None) -> None:
 
 
 def rank_seed(seed: int, rank: int) -> int:
-    """The seed of a process of a distributed run: rank 0 keeps the seed, the others' follow from it.
+    """Return the seed of a process of a distributed run: rank 0 keeps it, the others' follow from it.
 
     So a run of one process is the same with and without `rank`.
 
@@ -113,7 +113,7 @@ def rank_seed(seed: int, rank: int) -> int:
 
 
 def current_rank() -> int:
-    """The rank of this process: of torch's process group, else of the variable RANK, else 0.
+    """Return the rank of this process: of torch's process group, else of the variable RANK, else 0.
 
     Raises:
         SamebitsError: RANK is not a whole number from 0; `rank`.
@@ -129,10 +129,10 @@ def current_rank() -> int:
 
 
 def save_states() -> tuple[SourceState, ...]:
-    """The states of all sources, and of the generators that were registered by name.
+    """Return the states of all sources and of the generators that were registered by name.
 
-    Of a source whose library is not imported yet it is the seed that waits for it; without one there is no
-    state. A generator that cannot be read is left out, with a warning.
+    For a source whose library is not imported yet, the state is the seed that waits for it, if any. A
+    generator that cannot be read is left out, with a warning.
 
     Raises:
         SamebitsError: a source failed; `rng-state`.
@@ -159,7 +159,7 @@ def restore_states(states: Iterable[SourceState] | SourceState, *, strict: bool 
     listed = [states] if isinstance(states, SourceState) else list(states)
     for state in listed:
         if not isinstance(state, SourceState):
-            message = f"found {state!r} among the states; expected what `save_rng_states` gave"
+            message = f"{state!r} is among the states; expected only states that `save_rng_states` gave"
             raise SamebitsError(message, slug="rng-state")
     present = {source.name: source for source in _present()}
     to_come = {source.name: source for source in sources() if is_to_come(source)}
@@ -170,7 +170,7 @@ def restore_states(states: Iterable[SourceState] | SourceState, *, strict: bool 
     absent = sorted(saved.keys() - present.keys() - to_come.keys())
     if absent:
         text = (
-            f"there are states of {', '.join(absent)}, and no such source here; import the libraries and "
+            f"there are states of {', '.join(absent)}, but no such sources here; import the libraries and "
             "register the generators first, or pass `strict=False`"
         )
         if strict:
@@ -181,32 +181,32 @@ def restore_states(states: Iterable[SourceState] | SourceState, *, strict: bool 
     others = [source for name, source in present.items() if name not in saved and can_be_saved(source)]
     left = [source.name for source in others if not _forget(source)]
     if left:
-        text = f"there are no states of {', '.join(left)}, which go on as they are"
+        text = f"there are no states of {', '.join(left)}; they are left unchanged"
         warnings.warn(f"samebits: {text}", SamebitsWarning, stacklevel=2)
 
 
 @contextmanager
 def isolated() -> Iterator[None]:
-    """Draw as you like inside; afterwards every generator is where it was before, also after an exception.
+    """Put every generator back at the end of the block, also after an exception.
 
-    Put back are all sources, the generators that were registered, and every generator object that is alive:
-    of Python and NumPy all of them, of torch those made while control was active. A source whose library is
-    imported inside is afterwards where it was right after the import, or the seeding that waited for it.
+    That means all sources, the generators that were registered, and every generator object that is alive: all
+    of Python's and NumPy's, and torch's if made while control was active. A source whose library is imported
+    inside goes back to its state right after the import, or after the seeding that waited for it.
 
     Raises:
         SamebitsError: a state could not be put back; `rng-state`.
     """
-    with _kept(_present(), live=True), _counting_apart():
+    with _preserved(_present(), live=True), _counting_apart():
         yield
 
 
 @contextmanager
 def reseeded(*keys: int | str, seed: int | None = None) -> Iterator[None]:
-    """Inside, every source begins with a seed of that name; afterwards it is where it was before.
+    """Seed every source from the name, and put it back at the end of the block.
 
     So a call that draws gives the same result each time. A source that cannot be saved is not seeded, with a
     warning, and generator objects are left alone. A source whose library is imported inside is seeded then,
-    and is afterwards where it would be if it had been imported outside.
+    and ends in the state that it would have if it had been imported outside.
 
     Args:
         keys: the name, as for `stream`.
@@ -220,17 +220,17 @@ def reseeded(*keys: int | str, seed: int | None = None) -> Iterator[None]:
     inner = derive(base, "reseeded", *check_keys(keys))
     known = sources()
     present = [source for source in known if source.available()]
-    with _kept(present, live=False) as kept, _counting_apart("reseeded", inner):
-        seed_sources(inner, [source for source in present if source.name in kept])
+    with _preserved(present, live=False) as saved, _counting_apart("reseeded", inner):
+        seed_sources(inner, [source for source in present if source.name in saved])
         for source in known:
             if is_to_come(source):
-                PROCESS.waiting.seed(source, inner, only_if_kept=True)
+                PROCESS.waiting.seed(source, inner, only_if_saved=True)
         yield
 
 
 @contextmanager
-def _kept(present: list[RngSource], *, live: bool) -> Iterator[set[str]]:
-    """Put those sources, and live objects when asked to, back at the end; gives the names of the sources."""
+def _preserved(present: list[RngSource], *, live: bool) -> Iterator[set[str]]:
+    """Put the sources, and on request live objects, back at the end; gives the names of the sources."""
     read = [(source, read_state(source)) for source in present]
     states = [(source, state) for source, state in read if state is not None]
     objects = LiveStates.of_now() if live else LiveStates(())
@@ -250,7 +250,7 @@ def _kept(present: list[RngSource], *, live: bool) -> Iterator[set[str]]:
 
 @contextmanager
 def _counting_apart(*scope: int | str) -> Iterator[None]:
-    """What is created without a seed inside does not count outside, and a seed set inside ends there."""
+    """Keep seeds that are set inside, and the count of generators made without one, inside the block."""
     current, seeds = PROCESS.current, (PROCESS.seed, PROCESS.base_seed)
     forked = None if current is None else current.fork(*scope)
     if forked is not None:
@@ -268,16 +268,16 @@ def _present() -> list[RngSource]:
 
 
 def _put_back(source: RngSource, state: SourceState) -> str:
-    """Set the state of a source that is there, saved when it was or before; gives what failed."""
+    """Set the state of a source that is there, and return an error message, empty on success."""
     try:
         given = Given.from_bytes(source.name, state.data) or Given(state=state)
         return given.give(source)
     except (SamebitsError, ValueError, LookupError, TypeError) as error:
-        return f"what {source.name} was to get does not fit {source.version()} here: {error}"
+        return f"the state of {source.name} does not fit {source.version()} here: {error}"
 
 
 def _forget(source: RngSource) -> bool:
-    """Have a source not exist that did not exist before; False when it cannot cease to."""
+    """Remove a source that did not exist before; False when it cannot be removed."""
     forget = getattr(source, "forget", None)
     if forget is None:
         return False

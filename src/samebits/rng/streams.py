@@ -25,27 +25,27 @@ class Stream:
     keys: tuple[int | str, ...]
 
     def python(self) -> random.Random:
-        """A generator of Python."""
+        """Return a generator of Python."""
         return random.Random(self.seed)
 
     def numpy(self) -> Any:
-        """A `numpy.random.Generator` over PCG64, whatever NumPy's default becomes."""
+        """Return a `numpy.random.Generator` over PCG64, whatever NumPy's default becomes."""
         import numpy as np
 
         return np.random.Generator(np.random.PCG64(self.seed))
 
     def torch(self, device: Any = "cpu") -> Any:
-        """A `torch.Generator`.
+        """Return a `torch.Generator`.
 
         Args:
-            device: where it draws.
+            device: the device on which it draws.
         """
         import torch
 
         return torch.Generator(device=device).manual_seed(self.seed)
 
     def jax(self) -> Any:
-        """A key of JAX, from the low 32 bits: JAX takes no more unless it was told to use 64 bits.
+        """Return a key of JAX from the low 32 bits; JAX takes more only if it was told to use 64 bits.
 
         Written against JAX's documentation, tried with a stand-in.
         """
@@ -54,12 +54,12 @@ class Stream:
         return import_module("jax.random").key(self.seed & (2**32 - 1))
 
     def child(self, *keys: int | str) -> Stream:
-        """A stream of its own below this one: `stream("a").child(1)` is not `stream("a", 1)`."""
+        """Return a separate stream below this one: `stream("a").child(1)` is not `stream("a", 1)`."""
         return Stream(derive(self.seed, "child", *check_keys(keys)), (*self.keys, *keys))
 
 
 def stream(*keys: int | str, seed: int | None = None) -> Stream:
-    """The stream of that name, such as `stream("augment", epoch, index)`.
+    """Return the stream of that name, such as `stream("augment", epoch, index)`.
 
     Args:
         keys: whole numbers and texts; every name is a stream unrelated to all others.

@@ -1,4 +1,4 @@
-"""Generators that are made, or seeded, without a seed while control is active get one from the run seed."""
+"""Seeds from the run seed for generators that are made or seeded without one while control is active."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PASSED_OVER = ("random", "torch", "samebits")
 
 
 class GeneratorControl:
-    """Gives seeds to what asks for entropy to seed a generator, and follows torch's generator objects.
+    """Gives a seed to code that asks for entropy to seed a generator, and follows torch's generator objects.
 
     - `random.Random()`, `random.Random.seed()`, `random.seed()`. All take entropy in one method.
     - everything of NumPy: `default_rng()`, `RandomState()`, `SeedSequence()`, `PCG64()`,
@@ -37,8 +37,8 @@ class GeneratorControl:
       none: it starts from a constant.
 
     A seed follows from the run seed, the module that asks and how often that module has asked
-    (`Active.next_seed`), so that one more generator in a library does not change the script's. What is meant
-    to be entropy stays so: `os.urandom`, `secrets`, `random.SystemRandom`, `uuid`, names of temporary files.
+    (`Active.next_seed`), so that one more generator in a library does not change the script's. Intended
+    entropy stays entropy: `os.urandom`, `secrets`, `random.SystemRandom`, `uuid`, names of temporary files.
 
     Args:
         active: gives the seeds; an activation inside of it takes over.
@@ -64,7 +64,7 @@ class GeneratorControl:
         self._static.restore()
 
     def _next_seed(self, library: str) -> int | None:
-        """The seed for whoever asks; None when there is no run seed, or the caller is to have entropy."""
+        """Return a seed for the caller; None when there is no run seed, or the caller shall have entropy."""
         active = PROCESS.current
         if active is None or active.seed is None:
             active = self._active
@@ -142,7 +142,7 @@ class GeneratorControl:
 
 
 def _asking_module() -> str:
-    """The module whose code is nearest on the stack, generators' own modules and torch aside."""
+    """Return the module whose code is nearest on the stack, except generators' own modules and torch."""
     frame: FrameType | None = calling_frame(2)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))

@@ -19,12 +19,12 @@ _TUNED = "kernels are chosen by timing them"
 class CompilerFlag:
     """An entry of the configuration of torch's compiler.
 
-    The configuration is per thread in torch 2.13.0 (a `ContextVar`): other threads that compile follow the
-    environment variable, not this.
+    In torch 2.13.0 each thread has its own configuration (a `ContextVar`). Other threads that compile follow
+    the environment variable.
 
     Args:
         entry: its name there.
-        kind: what its values are; a key of `KINDS`.
+        kind: the kind of its values, a key of `KINDS`.
     """
 
     def __init__(self, entry: str, kind: str = "switch") -> None:
@@ -33,7 +33,7 @@ class CompilerFlag:
 
     @property
     def module(self) -> str:
-        """The module of the configuration: scripts that never compile never import it."""
+        """The module of the configuration, which only scripts that compile import."""
         return COMPILER_CONFIG
 
     @property
@@ -42,15 +42,15 @@ class CompilerFlag:
         return (CORE_FLAGS["deterministic-algorithms"][1],) if self.entry == "deterministic" else ()
 
     def missing(self) -> str:
-        """Whether this torch has no such entry."""
+        """Return why this torch does not have the entry, empty when it does."""
         return "" if hasattr(self._config(), self.entry) else "the compiler of this torch does not have it"
 
     def problem(self, value: str) -> str:
-        """What is expected instead."""
+        """Return what is expected instead, empty for a possible value."""
         return unfit(KINDS[self.kind], value)
 
     def read(self) -> str:
-        """The value as text."""
+        """Return the value as text."""
         return as_text(getattr(self._config(), self.entry))
 
     def write(self, value: str) -> None:
@@ -58,12 +58,12 @@ class CompilerFlag:
         setattr(self._config(), self.entry, from_text(value, getattr(self._config(), self.entry)))
 
     def restore(self, before: str) -> None:
-        """Set it to what it was."""
+        """Set the earlier value."""
         if before != self.read():
             self.write(before)
 
     def probe(self) -> Callable[[], object] | None:
-        """What changes when it is written."""
+        """Return a function whose result changes when the entry is written."""
         return private_config_probe(self._config(), self.entry)
 
     @staticmethod
@@ -87,14 +87,30 @@ COMPILER = (
         cost="compiled kernels are not tuned",
         default="off",
     ),
-    _compiler("inductor-batch-invariant", "batch_invariant", "sums follow the batch size"),
+    _compiler("inductor-batch-invariant", "batch_invariant", "the order of sums depends on the batch size"),
     _compiler("inductor-numerics", "numerics", "compiled code rounds differently", "word"),
     _compiler("inductor-max-autotune", "max_autotune", _TUNED),
     _compiler("inductor-max-autotune-gemm", "max_autotune_gemm", _TUNED),
     _compiler("inductor-max-autotune-pointwise", "max_autotune_pointwise", _TUNED),
     _compiler("inductor-coordinate-descent", "coordinate_descent_tuning", _TUNED),
-    _compiler("inductor-fallback-random", "fallback_random", "compiled code draws other random numbers"),
-    _compiler("inductor-align-random", "align_random_eager", "compiled code draws other random numbers"),
-    _compiler("inductor-precision-casts", "emulate_precision_casts", "compiled code skips roundings"),
-    _compiler("inductor-split-reductions", "split_reductions", "sums are split by the hardware's size"),
+    _compiler(
+        "inductor-fallback-random",
+        "fallback_random",
+        "compiled code draws other random numbers than eager code",
+    ),
+    _compiler(
+        "inductor-align-random",
+        "align_random_eager",
+        "compiled code draws other random numbers than eager code",
+    ),
+    _compiler(
+        "inductor-precision-casts",
+        "emulate_precision_casts",
+        "compiled code skips roundings that eager code makes",
+    ),
+    _compiler(
+        "inductor-split-reductions",
+        "split_reductions",
+        "sums are split according to the size of the hardware",
+    ),
 )

@@ -1,4 +1,4 @@
-"""The switches that are flags of torch: where they live, and all of them.
+"""The switches that are flags of torch: how they are read and written, and the table of them.
 
 Nothing here imports torch: a flag is read and set through the torch that the script imported.
 """
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 _CAN_CONTRADICT = ("matmul-precision", "matmul-allow-tf32", "cudnn-allow-tf32")
 _PRECISION_SETTERS = (PRECISION_SETTER, *(CORE_FLAGS[name][1] for name in _CAN_CONTRADICT))
-_SDPA = "attention back ends round differently, and their choice follows shapes and hardware"
+_SDPA = "attention back ends round differently, and torch chooses one by shapes and hardware"
+_KERNEL = "it can select another kernel, which rounds differently"
 _SHORT = "partial sums are rounded to 16 bits"
 
 
@@ -46,8 +47,8 @@ class Flag:
     """A flag of `torch._C`.
 
     Args:
-        flag: its name in `torch_private.CORE_FLAGS`.
-        kind: what its values are; a key of `KINDS`.
+        flag: its name in `_torch.core.CORE_FLAGS`.
+        kind: the kind of its values, a key of `KINDS`.
     """
 
     def __init__(self, flag: str, kind: str = "switch") -> None:
@@ -56,27 +57,27 @@ class Flag:
 
     @property
     def module(self) -> str:
-        """Torch."""
+        """Torch itself."""
         return "torch"
 
     @property
     def setters(self) -> tuple[str, ...]:
-        """The function that writes it; those of precision write each other's settings."""
+        """The function that writes it; the setters of precision change each other's settings."""
         return _PRECISION_SETTERS if self.flag in _CAN_CONTRADICT else (CORE_FLAGS[self.flag][1],)
 
     def missing(self) -> str:
-        """Whether this build has no such flag."""
+        """Return why the build does not have the flag, empty when it does."""
         getter, setter = CORE_FLAGS[self.flag]
         if core_function(getter) is None or core_function(setter) is None:
             return "this build of torch does not have it"
         return ""
 
     def problem(self, value: str) -> str:
-        """What is expected instead."""
+        """Return what is expected instead, empty for a possible value."""
         return unfit(KINDS[self.kind], value)
 
     def read(self) -> str:
-        """The value as text."""
+        """Return the value as text."""
         return as_text(self._raw())
 
     def write(self, value: str) -> None:
@@ -89,12 +90,12 @@ class Flag:
             raise ValueError(str(error).split("\n")[0]) from error
 
     def restore(self, before: str) -> None:
-        """Set it to what it was; a value that torch would not tell is left alone."""
+        """Set the earlier value, unless torch refused to tell it."""
         if before not in {MIXED, self.read()}:
             self.write(before)
 
     def probe(self) -> Callable[[], object] | None:
-        """The getter itself."""
+        """Return the getter itself."""
         getter = _required(CORE_FLAGS[self.flag][0])
         return _tolerant(getter) if self.flag in _CAN_CONTRADICT else getter
 
@@ -103,14 +104,15 @@ class Flag:
 
 
 class DeterministicAlgorithms:
-    """`torch.use_deterministic_algorithms`, which is not called: it imports the compiler's configuration.
+    """The flag of `torch.use_deterministic_algorithms`, set without calling that function.
 
-    That import takes 1.3 s (torch 2.13.0); `CompilerFlag` sets what it would, when the script compiles.
+    It would import the compiler's configuration, which takes 1.3 s (torch 2.13.0). `CompilerFlag` sets
+    that configuration once the script has imported it.
     """
 
     @property
     def module(self) -> str:
-        """Torch."""
+        """Torch itself."""
         return "torch"
 
     @property
@@ -119,15 +121,15 @@ class DeterministicAlgorithms:
         return (CORE_FLAGS["deterministic-algorithms"][1],)
 
     def missing(self) -> str:
-        """Every supported torch has it."""
+        """Return an empty text, because every supported torch has it."""
         return ""
 
     def problem(self, value: str) -> str:
-        """What is expected instead."""
+        """Return what is expected instead, empty for a possible value."""
         return unfit((r"on|off|warn", "`on`, `off` or `warn`"), value)
 
     def read(self) -> str:
-        """`on`, `off`, or `warn` for `warn_only=True`."""
+        """Return `on`, `off`, or `warn` for `warn_only=True`."""
         if not _required(CORE_FLAGS["deterministic-algorithms"][0])():
             return "off"
         return "warn" if _required(WARN_ONLY_GETTER)() else "on"
@@ -142,7 +144,7 @@ class DeterministicAlgorithms:
         self.write(before)
 
     def probe(self) -> Callable[[], object] | None:
-        """Mode and `warn_only`."""
+        """Return a function that reads mode and `warn_only`."""
         mode, warn_only = _required(CORE_FLAGS["deterministic-algorithms"][0]), _required(WARN_ONLY_GETTER)
         return lambda: (mode(), warn_only())
 
@@ -161,7 +163,7 @@ class Precision:
 
     @property
     def module(self) -> str:
-        """Torch."""
+        """Torch itself."""
         return "torch"
 
     @property
@@ -170,16 +172,16 @@ class Precision:
         return _PRECISION_SETTERS
 
     def missing(self) -> str:
-        """Whether this torch is older than 2.9."""
+        """Return why this torch does not have it, empty when it does."""
         functions = precision_functions(self.backend, self.op)
         return "" if functions else "this torch does not have it; it is new in 2.9"
 
     def problem(self, value: str) -> str:
-        """What is expected instead."""
+        """Return what is expected instead, empty for a possible value."""
         return unfit(KINDS["precision"], value)
 
     def read(self) -> str:
-        """The precision in force, `none` when nothing was chosen."""
+        """Return the precision in force, `none` when nothing was chosen."""
         return self._functions()[0]()
 
     def write(self, value: str) -> None:
@@ -190,12 +192,12 @@ class Precision:
             raise ValueError(str(error).split("\n")[0]) from error
 
     def restore(self, before: str) -> None:
-        """Choose what was in force."""
+        """Choose the earlier precision."""
         if before != self.read():
             self.write(before)
 
     def probe(self) -> Callable[[], object] | None:
-        """The getter itself."""
+        """Return the getter itself."""
         return self._functions()[0]
 
     def _functions(self) -> tuple[Callable[[], str], Callable[[str], None]]:
@@ -206,28 +208,28 @@ class Precision:
 
 
 class NativeKernels:
-    """Which of torch's kernels in Triton or CuteDSL are disabled (`torch.backends.python_native`, 2.13)."""
+    """The disabled ones of torch's kernels in Triton or CuteDSL (`torch.backends.python_native`, 2.13)."""
 
     @property
     def module(self) -> str:
-        """Torch."""
+        """Torch itself."""
         return "torch"
 
     @property
     def setters(self) -> tuple[str, ...]:
-        """None that can be watched: changes are seen at boundaries."""
+        """None: no setter can be watched, so changes are seen at boundaries."""
         return ()
 
     def missing(self) -> str:
-        """Whether this torch has no such kernels."""
+        """Return why this torch does not have them, empty when it does."""
         return "" if native_filter() is not None else "this torch does not have it"
 
     def problem(self, value: str) -> str:
-        """What is expected instead."""
+        """Return what is expected instead, empty for a possible value."""
         return unfit(KINDS["names"], value)
 
     def read(self) -> str:
-        """Names of disabled languages, and `op:NAME` of disabled operators."""
+        """Return the names of disabled languages, and `op:NAME` for disabled operators."""
         languages, operators = self._disabled()
         return ",".join([*sorted(languages), *(f"op:{name}" for name in sorted(operators))]) or "none"
 
@@ -251,12 +253,12 @@ class NativeKernels:
             native.enable_operations(*sorted(disabled - operators))
 
     def restore(self, before: str) -> None:
-        """Disable what was disabled."""
+        """Disable those that were disabled before."""
         if before != self.read():
             self.write(before)
 
     def probe(self) -> Callable[[], object] | None:
-        """The names."""
+        """Return a function that gives the disabled names."""
         languages, operators = self._disabled()
         return lambda: (*languages, *operators)
 
@@ -267,7 +269,7 @@ class NativeKernels:
 
 
 def _tolerant(getter: Callable[[], Any]) -> Callable[[], Any]:
-    """The getter, giving `mixed` where torch raises "you have used mix of the legacy and new APIs"."""
+    """Wrap the getter: it gives `mixed` where torch raises "you have used mix of the legacy and new APIs"."""
 
     def get() -> Any:
         try:
@@ -279,7 +281,11 @@ def _tolerant(getter: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _required(name: str) -> Callable[..., Any]:
-    """A function of `torch._C` that `missing` found there."""
+    """Return a function of `torch._C`.
+
+    Raises:
+        ValueError: this build does not have it.
+    """
     function = core_function(name)
     if function is None:
         raise ValueError("this build of torch does not have it")
@@ -302,7 +308,7 @@ ALGORITHMS = (
         When.ANY,
         "on",
         BOTH,
-        "ops that add with atomics run; `warn` leaves the backward of fused attention nondeterministic",
+        "some ops add with atomics; `warn` leaves the backward pass of fused attention nondeterministic",
         TORCH + "; call sites in libtorch_cuda 2.15",
         cost="slower kernels of some ops; ops that have no other kernel raise an error",
         default="off",
@@ -313,7 +319,7 @@ ALGORITHMS = (
         When.ANY,
         "on",
         BOTH,
-        "memory that is read before it is written holds anything; filled, it holds NaN or the largest number",
+        "memory read before it is written can hold anything; when filled, it holds NaN or the largest number",
         "torch.utils.deterministic docs; pytorch#193317",
         cost="up to about 15 % of a step on a GPU (Megatron-LM#6253): torch.empty becomes torch.full",
         default="on",
@@ -324,7 +330,7 @@ ALGORITHMS = (
         When.ANY,
         "on",
         BOTH,
-        "cuDNN may pick convolutions that add with atomics; deterministic-algorithms leaves this flag alone",
+        "cuDNN may pick convolutions that add with atomics; deterministic-algorithms does not set this",
         TORCH,
         cost="slower convolutions",
         default="off",
@@ -335,7 +341,7 @@ ALGORITHMS = (
         When.ANY,
         "off",
         BOTH,
-        "convolutions are chosen by timing them, and each rounds differently",
+        "convolution kernels are chosen by timing them, and each rounds differently",
         TORCH,
         cost="convolutions of fixed shapes are not tuned",
         default="off",
@@ -346,7 +352,7 @@ ALGORITHMS = (
         When.ANY,
         "on",
         BOTH,
-        "oneDNN may pick primitives that add in the order of completion",
+        "oneDNN may pick primitives that add in whatever order the parts are completed",
         "oneDNN docs, primitive attributes: deterministic mode",
         default="off",
     ),
@@ -356,22 +362,26 @@ ALGORITHMS = (
         When.ANY,
         "on",
         BOTH,
-        "threads that first call MKL's `sqrt`, `exp` or `log` together may get a kernel of low accuracy",
+        "threads that make the first call of MKL's `sqrt`, `exp` or `log` at once may get a kernel of low "
+        "accuracy",
         "pytorch#188792; measured, torch 2.13.0 under load",
         default="off",
     ),
 )
 CUDNN = (
-    _held("cudnn-enabled", "without cuDNN other kernels run", CONTEXT),
-    _held("cudnn-benchmark-limit", "how many kernels are timed", "torch.backends docs", "limit"),
-    _held("cudnn-depthwise-kernel", "another kernel rounds differently", CONTEXT, "word"),
-    _held("mkldnn-enabled", "without oneDNN other kernels run", MEASURED),
+    _held("cudnn-enabled", "without cuDNN, other kernels run", CONTEXT),
+    _held("cudnn-benchmark-limit", "it limits how many kernels are timed", "torch.backends docs", "limit"),
+    _held("cudnn-depthwise-kernel", _KERNEL, CONTEXT, "word"),
+    _held("mkldnn-enabled", "without oneDNN, other kernels run", MEASURED),
 )
 # The legacy settings before the new ones: setting the former changes the latter, never the reverse (measured,
 # torch 2.13.0), and switches are set and restored in the order of the table.
 PRECISION = (
     _held(
-        "matmul-precision", "TF32 or bf16 products of float32", "torch.set_float32_matmul_precision", "matmul"
+        "matmul-precision",
+        "it allows TF32 or bf16 in products of float32",
+        "torch.set_float32_matmul_precision",
+        "matmul",
     ),
     _held("matmul-allow-tf32", "TF32 drops 13 bits of float32 inputs", CONTEXT),
     _held("cudnn-allow-tf32", "TF32 drops 13 bits of float32 inputs; on by default", CONTEXT),
@@ -392,10 +402,10 @@ PRECISION = (
 LIBRARY_CHOICE = (
     _held("blas-library", "cuBLAS and cuBLASLt round differently", "torch.backends.cuda docs", "word"),
     _held("linalg-library", "cuSOLVER and MAGMA round differently", "torch.backends.cuda docs", "word"),
-    _held("cublaslt-grouped-gemm", "another kernel rounds differently", "aten/src/ATen/Context.h, 2.15"),
+    _held("cublaslt-grouped-gemm", _KERNEL, "aten/src/ATen/Context.h, 2.15"),
     _held(
         "sm-carveout",
-        "kernels split their sums by the multiprocessors that they may use",
+        "kernels split their sums by the number of multiprocessors that they may use",
         CONTEXT,
         "optional",
     ),
@@ -420,7 +430,7 @@ ATTENTION = (
     _held("sdpa-math-reduction", _SHORT, "torch.backends.cuda docs"),
 )
 THREADS = (
-    _held("threads", "sums are split by thread: another number gives other bits", MEASURED, "count"),
-    _held("interop-threads", "scripted code runs in parallel", "PyTorch docs, CPU threading", "count"),
+    _held("threads", "sums are split among the threads, so their number changes the bits", MEASURED, "count"),
+    _held("interop-threads", "scripted code may run in parallel", "PyTorch docs, CPU threading", "count"),
 )
 FLAGS = ALGORITHMS + CUDNN + PRECISION + LIBRARY_CHOICE + ATTENTION + THREADS

@@ -1,4 +1,4 @@
-"""What is asked for: the seed and the switches of one run."""
+"""The request for control: the seed and the switches of one run."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ LEFT_ALONE = "leave"
 
 
 class Control(NamedTuple):
-    """How a run is controlled.
+    """The control of one run.
 
     Args:
         seed: from 0 to 2**64 - 1; None leaves all RNG sources alone.
         per_rank: each process of a distributed run gets a seed of its own, from `seed` and its rank.
-        switches: (name, value) of those that are not to have the table's own value; the value `leave` leaves
-            a switch alone and does not watch it.
+        switches: (name, value) of those that differ from the table; `leave` neither sets nor watches the
+            switch.
         all_switches: False touches only the switches that `switches` names.
         on_drift: what happens when a switch or an RNG source is changed later: `warn`, `error`, `restore`
             (set it again, and warn) or `ignore`.
         workers: seed DataLoader workers, and keep loaders from drawing from the main process's generators.
-        reseed: seeds that the script sets itself follow from `seed` too; else they are the script's.
-        scope: the part of the run that this process is, in processes that the run starts; samebits' own.
-        sources: names of the only RNG sources that are seeded, with what is made without a seed in their
-            libraries; None is all. For pins (docs/reference/interventions.md), with `workers=False`.
-        pins: names of pins that replace something inside the process (`determinism.pins`).
-        keyed_samples: what is drawn while a sample is loaded follows from the sample, not from the worker.
-        portable: every op has its portable values (`samebits.portable`); who runs the script sees to that.
+        reseed: seeds that the script sets are derived from `seed` too; otherwise they stay the script's.
+        scope: names this process among those that the run starts; set by samebits only.
+        sources: the RNG sources to seed, with the generators that their libraries make without a seed; None
+            is all. Used by interventions (docs/reference/interventions.md), with `workers=False`.
+        pins: names of interventions that replace something inside the process (`interventions`).
+        keyed_samples: random numbers drawn while a sample is loaded depend on the sample, not on the worker.
+        portable: every op gives portable values (`samebits.portable`); the runner of the script sees to it.
     """
 
     seed: int | None = None
@@ -42,11 +42,11 @@ class Control(NamedTuple):
     portable: bool = False
 
     def seeds(self, source: str) -> bool:
-        """Whether the RNG source of that name is to be seeded, if there is a seed."""
+        """Tell whether the RNG source of that name is seeded when there is a seed."""
         return self.sources is None or source in self.sources
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return the fields as JSON can hold them."""
         return self._asdict()
 
     @classmethod

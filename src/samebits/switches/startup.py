@@ -1,4 +1,4 @@
-"""The switches of a process that is to be started: the hash seed, and whether its addresses stay the same."""
+"""The switches that act only when a process starts: the hash seed and fixed addresses."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 class HashSeed(Variable):
     """The hash seed of this interpreter: `random`, or a number.
 
-    A script that sets the variable changes nothing for itself, only for its children, so that what counts is
-    the value at the start: `sys.flags.hash_randomization`, and on Linux `/proc/self/environ`.
+    A script that sets the variable changes only its children. The value at the start of the process counts:
+    `sys.flags.hash_randomization`, and on Linux `/proc/self/environ`.
     """
 
     def problem(self, value: str) -> str:
-        """What is expected instead."""
+        """Return what is expected instead, empty for a possible value."""
         fits = value.isascii() and value.isdecimal() and int(value) < 2**32
         return "" if fits else self.expected
 
     def read(self) -> str:
-        """The seed in force."""
+        """Return the seed in force."""
         if not sys.flags.hash_randomization:
             return "0"
         value = _at_start(self.variable)
         return value if value.isdecimal() and int(value) else "random"
 
     def restore(self, before: str) -> None:
-        """Nothing was changed: what is in force cannot be."""
+        """Do nothing, because the seed in force cannot change."""
 
 
 def _at_start(name: str) -> str:
-    """A variable as it was when this process started; as it is now where that cannot be known."""
+    """Return a variable as it was when this process started, or as it is now where that is not known."""
     try:
         with open("/proc/self/environ", "rb") as file:
             block = file.read()
     except OSError:
         return os.environ.get(name, "")
     prefix = os.fsencode(name) + b"="
-    values = [entry[len(prefix) :] for entry in block.split(b"\0") if entry.startswith(prefix)]
+    values = [row[len(prefix) :] for row in block.split(b"\0") if row.startswith(prefix)]
     return os.fsdecode(values[0]) if values else ""
 
 
@@ -58,36 +58,36 @@ def _hash_seed(value: str) -> bool:
 
 
 class AddressLayout:
-    """Address-space randomisation of this process; it is switched on or off for a process that is started."""
+    """Address-space randomisation, which is switched on or off when a process starts."""
 
     module = ""
     setters: tuple[str, ...] = ()
 
     def missing(self) -> str:
-        """Why this system does not let it be switched off."""
+        """Return why this system does not let it be switched off, empty when it does."""
         return "" if layout_is_fixed() else why_layout_cannot_be_fixed()
 
     def problem(self, value: str) -> str:
-        """What is expected instead."""
+        """Return what is expected instead, empty for a possible value."""
         return "" if value in (FIXED, RANDOM) else f"`{FIXED}` or `{RANDOM}`"
 
     def read(self) -> str:
-        """Whether this process was started with fixed addresses."""
+        """Return `fixed` when this process was started with fixed addresses, else `random`."""
         return FIXED if layout_is_fixed() else RANDOM
 
     def write(self, value: str) -> None:
-        """Refuse: a process has its addresses from its start on.
+        """Refuse, because a process has its addresses from its start.
 
         Raises:
             ValueError: always.
         """
-        raise ValueError(f"a process has its addresses from its start on; they cannot become {value}")
+        raise ValueError(f"the addresses of a process are decided when it starts; they cannot become {value}")
 
     def restore(self, before: str) -> None:
-        """Nothing was changed."""
+        """Do nothing, because nothing was changed."""
 
     def probe(self) -> Callable[[], object] | None:
-        """None: it does not change while a process runs."""
+        """Return None, because it does not change while a process runs."""
         return None
 
 
@@ -97,9 +97,9 @@ LAYOUT = Switch(
     When.PROCESS,
     FIXED,
     BOTH,
-    "addresses, and so the order of sets of objects and of sorting by `id`, are other ones in every process",
+    "addresses, and so the order of sets of objects and of sorting by `id`, differ from process to process",
     "Linux man-pages, personality(2), ADDR_NO_RANDOMIZE",
-    cost="modules of the script without byte code are compiled in every run",
+    cost="the script's modules that have no byte code are compiled in every run",
     default=RANDOM,
 )
 
@@ -110,18 +110,18 @@ HASH_SEED = Switch(
     When.PROCESS,
     "0",
     BOTH,
-    "hashes of strings, and so the order of sets, are other ones in every process",
+    "hashes of strings, and so the order of sets, differ from process to process",
     "Python docs, PYTHONHASHSEED; lightning#2156",
     _hash_seed,
 )
 
 
 def layout_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that belong to fixed addresses.
+    """Return the variables that fixed addresses need.
 
-    The first run of a script would compile its modules and the next ones load them, which allocates other
-    things. Where not even torch was ever compiled, as some installers leave it, compiling it in every run
-    would take too long, and the run writes byte code as ever.
+    The first run of a script would compile its modules and later runs would load them, which allocates other
+    memory. Some installers leave even torch without byte code: compiling it in every run would take too long,
+    so such a run writes byte code as usual.
     """
     return {_NO_BYTECODE: "1"} if not environ.get(_NO_BYTECODE) and _torch_is_compiled() else {}
 

@@ -17,8 +17,10 @@ TORCH = "PyTorch notes on reproducibility"
 CONTEXT = "aten/src/ATen/Context.h, 2.13"
 MEASURED = "measured, torch 2.13.0 on a CPU with AVX-512"
 TITAN = "torchtitan distributed/utils.py, set_batch_invariance"
-MIXED = "mixed"  # torch refuses to read it: its legacy and its new precision settings contradict each other
-# Kinds of values: what is accepted, and how an error says so.
+MIXED = (
+    "mixed"  # torch refuses to read it, because its legacy and new precision settings contradict each other
+)
+# Kinds of values: the pattern of the accepted ones, and how an error describes them.
 KINDS = {
     "switch": (r"on|off", "`on` or `off`"),
     "reduction": (r"(on|off)(,no-split-k)?", "`on` or `off`, or one of them with `,no-split-k`"),
@@ -45,7 +47,7 @@ class When(enum.Enum):
 
 
 class Handle(Protocol):
-    """**Protocol:** one place where a setting lives: an environment variable, a flag of torch.
+    """**Protocol:** reads and writes one setting: an environment variable, a flag of torch.
 
     Values are text, as a user would type them: `on`, `off`, `:4096:8`, `2`.
     """
@@ -56,16 +58,16 @@ class Handle(Protocol):
 
     @property
     def setters(self) -> tuple[str, ...]:
-        """Names of the functions of `torch._C` that write it, for `torch_private.setter_places`."""
+        """The functions of `torch._C` that write it, as `_torch.core.setter_places` takes them."""
 
     def missing(self) -> str:
-        """Why this build does not have the setting; empty when it has it."""
+        """Return why this build does not have the setting; empty when it has it."""
 
     def problem(self, value: str) -> str:
-        """What is expected instead of that value; empty when the setting can have it. Imports nothing."""
+        """Return what is expected instead of the value, empty when it is possible. Imports nothing."""
 
     def read(self) -> str:
-        """The value in force; empty when the variable is not set."""
+        """Return the value in force, empty when the variable is not set."""
 
     def write(self, value: str) -> None:
         """Set it.
@@ -78,7 +80,7 @@ class Handle(Protocol):
         """Put back what `read` gave."""
 
     def probe(self) -> Callable[[], object] | None:
-        """A function that takes well below a microsecond and whose result changes whenever `read` does.
+        """Return a function that takes well below a microsecond; its result changes whenever `read` does.
 
         None for environment variables, which are compared all at once.
         """
@@ -90,14 +92,14 @@ class Switch(NamedTuple):
     Args:
         name: what the user types and sees, such as `cudnn-benchmark`.
         handle: reads and sets it.
-        when: until when it can be set.
-        value: what control sets; None holds the value that it finds: the switch is watched, not set.
+        when: the moment until which it can be set.
+        value: the value that control sets; None leaves the value and only watches it.
         promises: the promises that need it: `repeatable`, `portable`.
-        why: what goes wrong without it, one sentence.
-        source: where that is said or was measured.
-        accepts: whether another value, the user's own, keeps the promise too; such a value is kept.
-        cost: what it costs to set it; empty when nothing is known to.
-        default: what it is when nobody chose; replaced without a warning.
+        why: what goes wrong without it, in one sentence.
+        source: the document that says so, or the measurement.
+        accepts: tells whether a value that the user chose keeps the promise too; it then stays.
+        cost: what setting it costs; empty when no cost is known.
+        default: its value when nobody chose one; it is replaced without a warning.
     """
 
     name: str
@@ -112,18 +114,18 @@ class Switch(NamedTuple):
     default: str = ""
 
     def keeps(self, value: str) -> bool:
-        """Whether that value keeps the promise: the table's own, or one that it accepts."""
+        """Tell whether the value keeps the promise: it is the table's own, or accepted."""
         return value == self.value or (self.accepts is not None and self.accepts(value))
 
 
 def unfit(kind: tuple[str, str], value: str) -> str:
-    """What is expected instead of that value; empty when it fits the kind."""
+    """Return what is expected instead of the value, empty when it fits the kind."""
     pattern, expected = kind
     return "" if re.fullmatch(pattern, value) else expected
 
 
 def as_text(raw: Any) -> str:
-    """A value as a user would type it."""
+    """Return the value as a user would type it."""
     if isinstance(raw, bool):
         return "on" if raw else "off"
     if raw is None:
@@ -137,7 +139,7 @@ def as_text(raw: Any) -> str:
 
 
 def from_text(value: str, like: Any) -> Any:
-    """The value of a text that `as_text` would give, of the type that the setting has now.
+    """Convert a text that `as_text` would give to the type that the setting has now.
 
     Raises:
         ValueError: this build has no such choice.
@@ -146,7 +148,7 @@ def from_text(value: str, like: Any) -> Any:
         first, _, second = value.partition(",")
         return first == "on", not second
     if isinstance(like, bool) and value not in {"on", "off"}:
-        raise ValueError("expected `on` or `off`: this torch has no more to choose from")
+        raise ValueError("expected `on` or `off`: this torch has no other choices")
     if value in {"on", "off"}:
         return value == "on"
     if isinstance(like, list):

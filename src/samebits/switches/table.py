@@ -1,4 +1,4 @@
-"""All switches in one table, what a control wants of each, and each of them set, read back and put back."""
+"""All switches in one table; what a control wants of each; setting them, reading back, putting back."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 TABLE: tuple[Switch, ...] = (LAYOUT, HASH_SEED, *VARIABLES, *FLAGS, *COMPILER)
 """In the order in which switches are set and restored."""
 LOOSE_LAYOUT = (
-    "addresses cannot be fixed here, so that what follows their order (sets of objects, sorting by id) may "
-    "differ from run to run"
+    "addresses cannot be fixed here, so everything that depends on their order (sets of objects, sorting by "
+    "id) may differ from run to run"
 )
 WAITING, SET, HELD, KEPT = "waiting", "set", "held", "kept"
 MISSING, TOO_LATE, FAILED = "missing", "too-late", "failed"
 
 
 class Wanted(NamedTuple):
-    """What a control wants of one switch.
+    """The value that a control wants one switch to have.
 
     Args:
-        switch: which.
-        value: what it is to be; None holds the value that it has.
+        switch: the switch.
+        value: the value to set; None only watches the present one.
         explicit: the user asked for it by name.
     """
 
@@ -47,9 +47,9 @@ class EnvironmentPlan(NamedTuple):
     """The variables of a fresh process.
 
     Args:
-        variables: to be set, beside those that the user has.
-        warnings: one line for each value of the user's that is replaced, or that cannot be right, and one
-            when addresses cannot be fixed here.
+        variables: those to set, beside the user's own.
+        warnings: one line for each value of the user's that is replaced or impossible, and one when addresses
+            cannot be fixed here.
     """
 
     variables: dict[str, str]
@@ -57,7 +57,7 @@ class EnvironmentPlan(NamedTuple):
 
 
 def switch_named(name: str) -> Switch:
-    """The switch of that name.
+    """Return the switch of that name.
 
     Raises:
         SamebitsError: there is none; `switch-unknown`.
@@ -71,7 +71,7 @@ def switch_named(name: str) -> Switch:
 
 
 def _nearest(name: str, known: list[str]) -> list[str]:
-    """Those names that contain the given one, else the one that is spelled most like it."""
+    """Return the names that contain the given one, else the one that is spelled most like it."""
     import difflib
 
     folded = {other.lower().replace("_", "-"): other for other in known}
@@ -82,7 +82,7 @@ def _nearest(name: str, known: list[str]) -> list[str]:
 
 
 def wanted_by(control: Control) -> tuple[Wanted, ...]:
-    """What that control wants of every switch that it sets or watches, in the order of the table.
+    """Return what the control wants of each switch that it sets or watches, in the order of the table.
 
     Raises:
         SamebitsError: an unknown name (`switch-unknown`), an impossible value (`switch-value`).
@@ -113,19 +113,19 @@ def check_value(switch: Switch, value: str) -> None:
 
 
 def holds_layout(control: Control | None) -> bool:
-    """Whether the process is to be started with fixed addresses, where the system lets it."""
+    """Tell whether the control asks for fixed addresses; the system may still refuse them."""
     wanted = () if control is None else wanted_by(control)
     return any(row.switch is LAYOUT and row.value == FIXED for row in wanted)
 
 
 def environment_for(control: Control, environ: Mapping[str, str]) -> EnvironmentPlan:
-    """The environment variables that a fresh process needs.
+    """Return the environment variables that a fresh process needs.
 
-    A value of the user's that keeps the promise stays. Nothing is taken away.
+    A value of the user's that keeps the promise stays. No variable is removed.
 
     Args:
-        control: what is asked for.
-        environ: the variables that the process would have.
+        control: the control to plan for.
+        environ: the variables that the process would have otherwise.
 
     Raises:
         SamebitsError: `switch-unknown`, `switch-value`.
@@ -145,23 +145,23 @@ def environment_for(control: Control, environ: Mapping[str, str]) -> Environment
         variables.update(layout_variables(environ))
         obstacle = LAYOUT.handle.missing()
         if obstacle:
-            warnings.append(f"{LOOSE_LAYOUT} ({obstacle}); `--leave {LAYOUT.name}` leaves this line out")
+            warnings.append(f"{LOOSE_LAYOUT} ({obstacle}); `--leave {LAYOUT.name}` hides this warning")
     return EnvironmentPlan(variables, tuple(warnings))
 
 
 def _variable(wanted: Wanted, current: str) -> tuple[str | None, str]:
-    """The value to set, None to leave it, and a warning."""
+    """Return the value to set (None leaves it) and a warning."""
     switch, value = wanted.switch, wanted.value
     expected = switch.handle.problem(current) if current else ""
     if value is None:
-        doubt = f"{switch.name}={current} cannot be right (expected {expected}); it is left as it is"
+        doubt = f"{switch.name}={current} is not a possible value (expected {expected}); it is left as it is"
         return None, doubt if expected else ""
     if current == value:
         return None, ""
     if not current:
         return value, ""
     if wanted.explicit:
-        return value, f"{switch.name}={current} is replaced by {value}, as asked for"
+        return value, f"{switch.name}={current} is replaced by {value}, as you asked"
     if not expected and switch.keeps(current):
         return None, ""
     reason = f"expected {expected}" if expected else switch.why
@@ -169,16 +169,16 @@ def _variable(wanted: Wanted, current: str) -> tuple[str | None, str]:
 
 
 class SwitchRow(NamedTuple):
-    """How it went with one switch.
+    """The result for one switch.
 
     Args:
-        name: of the switch.
+        name: its name.
         before: its value before control; empty for a variable that was not set.
-        wanted: what control wants; empty when it holds what it finds.
+        wanted: the value that control wants; empty when the switch is only watched.
         now: its value at this moment.
         state: `set`; `held`, watched only; `kept`, the user's value keeps the promise; `missing`, this build
             does not have it; `too-late`; `failed`; `waiting` for its module to be imported.
-        why: the reason of the state, else what the switch is for.
+        why: the reason for the state, or else the purpose of the switch.
     """
 
     name: str
@@ -190,10 +190,10 @@ class SwitchRow(NamedTuple):
 
 
 class Setting:
-    """A switch and what became of it.
+    """One switch while control sets it and puts it back.
 
     Args:
-        wanted: what control wants of it.
+        wanted: the value that control wants it to have.
     """
 
     def __init__(self, wanted: Wanted) -> None:
@@ -208,12 +208,12 @@ class Setting:
 
     @property
     def watched(self) -> bool:
-        """Whether its value is to stay what it is now."""
+        """Tell whether its value has to stay what it is now."""
         return self.state in {SET, HELD, KEPT}
 
     @property
     def replaced(self) -> bool:
-        """Whether a choice of the user's was replaced that was not asked for by name."""
+        """Tell whether control replaced the user's value although nobody asked for this switch by name."""
         chosen = self.before not in {"", self.switch.default}
         return self.state == SET and chosen and self.now != self.before and not self.explicit
 
@@ -239,7 +239,7 @@ class Setting:
             self._write(self.wanted)
 
     def settle(self) -> None:
-        """Read it back, after all were set: setting one may change another."""
+        """Read it back after all were set, because setting one may change another."""
         if self.state in {WAITING, MISSING}:
             return
         self.now = self.switch.handle.read()
@@ -247,10 +247,10 @@ class Setting:
             self.state, self.why = FAILED, f"it was set to {self.wanted} and reads back as {self.now}"
 
     def put_back(self) -> str:
-        """Give it the value from before control; one that is held keeps what the script chose.
+        """Give it the value from before control; a watched switch keeps the script's choice.
 
         Returns:
-            why that could not be done, in words; empty when it could.
+            An error message; empty on success.
         """
         moved = self.state == HELD and self.now != self.before  # by setting another switch
         wanted = moved or self._written or self.state in {SET, KEPT}
@@ -259,15 +259,16 @@ class Setting:
             if wanted:
                 self.switch.handle.restore(self.before)
         except ValueError as error:
-            return f"{self.switch.name} stays {self.now}, it could not be put back to {self.before}: {error}"
+            name = self.switch.name
+            return f"{name} could not be put back to {self.before} and stays {self.now}: {error}"
         return ""
 
     def set_again(self) -> None:
-        """After a drift: what it was when it was settled."""
+        """Set it, after a drift, to the value that it had when it was settled."""
         self.switch.handle.restore(self.now)
 
     def row(self) -> SwitchRow:
-        """As it is at this moment."""
+        """Return its result as of this moment."""
         known = self.state not in {WAITING, MISSING}
         now = self.switch.handle.read() if known else ""
         return SwitchRow(self.switch.name, self.before, self.wanted or "", now, self.state, self.why)
@@ -292,7 +293,7 @@ class Setting:
 
 
 def too_late(when: When) -> str:
-    """Why a switch that can be set until then cannot be set any more; empty when it can."""
+    """Return why it is too late for switches of that moment; empty when they can still be set."""
     torch: Any = sys.modules.get("torch")
     if not hasattr(torch, "Tensor"):  # a `torch.py` of the user's own
         torch = None

@@ -1,4 +1,4 @@
-"""The switches that are environment variables: where one lives, and all of them."""
+"""The switches that are environment variables: how one is read and written, and the table of them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Variable:
 
     Args:
         variable: its name.
-        pattern: a regular expression for the values that it can have.
-        expected: how an error describes them.
+        pattern: a regular expression for its possible values.
+        expected: a description of them, for errors.
     """
 
     def __init__(self, variable: str, pattern: str = ANYTHING[0], expected: str = ANYTHING[1]) -> None:
@@ -37,24 +37,24 @@ class Variable:
 
     @property
     def module(self) -> str:
-        """Always there."""
+        """Empty: environment variables need no module."""
         return ""
 
     @property
     def setters(self) -> tuple[str, ...]:
-        """Written through `os.environ`, which is watched as a whole."""
+        """None: variables are written through `os.environ`, which is watched as a whole."""
         return ()
 
     def missing(self) -> str:
-        """Every system has environment variables."""
+        """Return an empty text, because every system has environment variables."""
         return ""
 
     def problem(self, value: str) -> str:
-        """What is expected instead."""
+        """Return what is expected instead, empty for a possible value."""
         return unfit((self.pattern, self.expected), value)
 
     def read(self) -> str:
-        """The value, empty when it is not set."""
+        """Return the value, empty when the variable is not set."""
         return os.environ.get(self.variable, "")
 
     def write(self, value: str) -> None:
@@ -62,7 +62,7 @@ class Variable:
         os.environ[self.variable] = value
 
     def restore(self, before: str) -> None:
-        """Set it again, or unset it."""
+        """Set the earlier value, or unset the variable."""
         if before == self.read():
             return
         if before:
@@ -71,7 +71,7 @@ class Variable:
             os.environ.pop(self.variable, None)
 
     def probe(self) -> Callable[[], object] | None:
-        """None: all variables are compared at once."""
+        """Return None, because all variables are compared at once."""
         return None
 
 
@@ -80,7 +80,7 @@ def _sensible_workspace(value: str) -> bool:
 
 
 def _fixed_algorithm(value: str) -> bool:
-    """NVLS sums inside the switch of the network, in the order of arrival; everything else has an order."""
+    """Tell whether the value rules out NVLS, which sums inside the network switch in the order of arrival."""
     chosen = value.lower()
     return bool(chosen) and (chosen.startswith("^") == ("nvls" in chosen))
 
@@ -100,8 +100,8 @@ def _held(
     return Switch(name, handle, when, None, PORTABLE, why, source)
 
 
-_NCCL = "another choice adds in another order"
-_TUNED = "another kernel rounds differently"
+_NCCL = "it can change the order in which NCCL adds"
+_KERNEL = "it can select another kernel, which rounds differently"
 
 CUDA = (
     Switch(
@@ -110,7 +110,7 @@ CUDA = (
         When.CUDA,
         ":4096:8",
         BOTH,
-        "cuBLAS may share a workspace between streams, and then picks kernels by what is free",
+        "cuBLAS may share a workspace between streams, and then picks kernels by the space that is free",
         "cuBLAS docs; from torch 2.10 on nothing complains when it is missing (pytorch#161749)",
         _sensible_workspace,
         "24 MiB of GPU memory per stream and handle",
@@ -121,33 +121,49 @@ CUDA = (
         When.CUDA,
         "0",
         BOTH,
-        "matrix products are chosen by timing them",
+        "kernels of matrix products are chosen by timing them",
         "aten/src/ATen/cuda/tunable/README.md",
     ),
-    _held("PYTORCH_TUNABLEOP_TUNING", _BIT, When.CUDA, "timing chooses kernels", "tunable/README.md"),
-    _held("PYTORCH_TUNABLEOP_FILENAME", None, When.CUDA, "the file decides the kernels", "tunable/README.md"),
-    _held("CUBLASLT_WORKSPACE_SIZE", _NUMBER, When.CUDA, _TUNED, ENVIRONMENT),
-    _held("TORCH_CUBLASLT_UNIFIED_WORKSPACE", _BIT, When.CUDA, _TUNED, ENVIRONMENT),
-    _held("TORCH_CUBLAS_WORKSPACE_CACHE", None, When.CUDA, _TUNED, "string in libtorch_cuda 2.15"),
-    _held("TORCH_BLAS_PREFER_CUBLASLT", _BIT, When.CUDA, _TUNED, "torch.backends.cuda docs"),
-    _held("TORCH_LINALG_PREFER_CUSOLVER", _BIT, When.CUDA, _TUNED, "torch.backends.cuda docs"),
-    _held("DISABLE_ADDMM_CUDA_LT", _BIT, When.CUDA, _TUNED, "aten/src/ATen/native/cuda/Blas.cpp"),
     _held(
-        "CUDA_LAUNCH_BLOCKING", _BIT, When.CUDA, "CUDA 10.1: order of kernels of an RNN", "torch.nn.RNN docs"
+        "PYTORCH_TUNABLEOP_TUNING", _BIT, When.CUDA, "kernels are chosen by timing them", "tunable/README.md"
     ),
-    _held("NVIDIA_TF32_OVERRIDE", _BIT, When.CUDA, "0 switches TF32 off, in all libraries", ENVIRONMENT),
-    _held("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", _BIT, When.IMPORT, "switches TF32 on", ENVIRONMENT),
     _held(
-        "TORCH_CUDNN_USE_HEURISTIC_MODE_B", _BIT, When.CUDA, _TUNED, "aten/src/ATen/native/cudnn/Conv_v8.cpp"
+        "PYTORCH_TUNABLEOP_FILENAME",
+        None,
+        When.CUDA,
+        "the file decides which kernels run",
+        "tunable/README.md",
     ),
-    _held("TORCH_CUDNN_V8_API_DISABLED", _BIT, When.CUDA, _TUNED, "cudnn/Conv_v8.cpp"),
+    _held("CUBLASLT_WORKSPACE_SIZE", _NUMBER, When.CUDA, _KERNEL, ENVIRONMENT),
+    _held("TORCH_CUBLASLT_UNIFIED_WORKSPACE", _BIT, When.CUDA, _KERNEL, ENVIRONMENT),
+    _held("TORCH_CUBLAS_WORKSPACE_CACHE", None, When.CUDA, _KERNEL, "string in libtorch_cuda 2.15"),
+    _held("TORCH_BLAS_PREFER_CUBLASLT", _BIT, When.CUDA, _KERNEL, "torch.backends.cuda docs"),
+    _held("TORCH_LINALG_PREFER_CUSOLVER", _BIT, When.CUDA, _KERNEL, "torch.backends.cuda docs"),
+    _held("DISABLE_ADDMM_CUDA_LT", _BIT, When.CUDA, _KERNEL, "aten/src/ATen/native/cuda/Blas.cpp"),
     _held(
-        "TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT", None, When.CUDA, "plans are chosen again", "cudnn/Conv_v8.cpp"
+        "CUDA_LAUNCH_BLOCKING",
+        _BIT,
+        When.CUDA,
+        "with CUDA 10.1 it changes the order in which the kernels of an RNN run",
+        "torch.nn.RNN docs",
     ),
-    _held("TORCH_CUDNN_SDPA_ENABLED", _BIT, When.CUDA, _TUNED, "native/transformers/cuda/sdp_utils.cpp"),
-    _held("TORCH_CUDNN_SDPA_DEPRIORITIZED", _BIT, When.CUDA, _TUNED, "transformers/cuda/sdp_utils.cpp"),
-    _held("TORCH_CUDNN_SDPA_NESTED_TENSOR_ENABLED", _BIT, When.CUDA, _TUNED, "cuda/sdp_utils.cpp"),
-    _held("TORCH_CUDNN_SDPA_AVOID_RECOMPILE", _BIT, When.CUDA, _TUNED, "aten/src/ATen/native/cudnn/MHA.cpp"),
+    _held("NVIDIA_TF32_OVERRIDE", _BIT, When.CUDA, "`0` turns TF32 off in all libraries", ENVIRONMENT),
+    _held("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", _BIT, When.IMPORT, "it can turn TF32 on", ENVIRONMENT),
+    _held(
+        "TORCH_CUDNN_USE_HEURISTIC_MODE_B", _BIT, When.CUDA, _KERNEL, "aten/src/ATen/native/cudnn/Conv_v8.cpp"
+    ),
+    _held("TORCH_CUDNN_V8_API_DISABLED", _BIT, When.CUDA, _KERNEL, "cudnn/Conv_v8.cpp"),
+    _held(
+        "TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT",
+        None,
+        When.CUDA,
+        "beyond the limit, cuDNN chooses a plan again",
+        "cudnn/Conv_v8.cpp",
+    ),
+    _held("TORCH_CUDNN_SDPA_ENABLED", _BIT, When.CUDA, _KERNEL, "native/transformers/cuda/sdp_utils.cpp"),
+    _held("TORCH_CUDNN_SDPA_DEPRIORITIZED", _BIT, When.CUDA, _KERNEL, "transformers/cuda/sdp_utils.cpp"),
+    _held("TORCH_CUDNN_SDPA_NESTED_TENSOR_ENABLED", _BIT, When.CUDA, _KERNEL, "cuda/sdp_utils.cpp"),
+    _held("TORCH_CUDNN_SDPA_AVOID_RECOMPILE", _BIT, When.CUDA, _KERNEL, "aten/src/ATen/native/cudnn/MHA.cpp"),
 )
 LIBRARIES = (
     Switch(
@@ -156,9 +172,9 @@ LIBRARIES = (
         When.ANY,
         "1",
         BOTH,
-        "the backward of flash-attn adds with atomics when transformers calls it",
+        "when transformers calls flash-attn, its backward pass adds with atomics",
         "transformers/modeling_flash_attention_utils.py:696, 5.23.0",
-        cost="a slower backward of attention",
+        cost="a slower backward pass of attention",
     ),
     Switch(
         "NVTE_ALLOW_NONDETERMINISTIC_ALGO",
@@ -175,7 +191,7 @@ LIBRARIES = (
         When.ANY,
         "1",
         BOTH,
-        "the backward of mamba-ssm adds with atomics",
+        "the backward pass of mamba-ssm adds with atomics",
         MEGATRON,
     ),
     Switch(
@@ -184,7 +200,7 @@ LIBRARIES = (
         When.ANY,
         "1",
         BOTH,
-        "the backward of causal-conv1d adds with atomics (1.6.0 and later know the variable)",
+        "the backward pass of causal-conv1d adds with atomics (1.6.0 and later know the variable)",
         MEGATRON,
     ),
     Switch(
@@ -197,19 +213,39 @@ LIBRARIES = (
         "torch/_inductor/config.py, 2.13.0",
         cost="compiled kernels are not tuned",
     ),
-    _held("TORCHINDUCTOR_BATCH_INVARIANT", _BIT, When.ANY, _TUNED, "torch/_inductor/config.py, 2.15"),
-    _held("TORCHINDUCTOR_NUMERICS", None, When.ANY, _TUNED, "torch/_inductor/config.py, 2.15"),
+    _held("TORCHINDUCTOR_BATCH_INVARIANT", _BIT, When.ANY, _KERNEL, "torch/_inductor/config.py, 2.15"),
+    _held("TORCHINDUCTOR_NUMERICS", None, When.ANY, _KERNEL, "torch/_inductor/config.py, 2.15"),
     _held(
-        "TRITON_CACHE_AUTOTUNING", _BIT, When.ANY, "run 1 times kernels, run 2 reads a cache", "triton#9368"
+        "TRITON_CACHE_AUTOTUNING",
+        _BIT,
+        When.ANY,
+        "the first run times kernels, and later runs read its choice from a cache",
+        "triton#9368",
     ),
-    _held("TRITON_CACHE_DIR", None, When.ANY, "the cache holds what timing chose", "triton#9368"),
     _held(
-        "TORCHINDUCTOR_CACHE_DIR", None, When.ANY, "the cache holds what timing chose", "torch/_inductor docs"
+        "TRITON_CACHE_DIR",
+        None,
+        When.ANY,
+        "the cache holds kernels that were chosen by timing",
+        "triton#9368",
     ),
-    _held("TORCH_DISABLE_NATIVE_JIT", _BIT, When.IMPORT, _TUNED, "torch/_native, 2.15"),
-    _held("TORCH_DISABLE_NATIVE_AOT", _BIT, When.IMPORT, _TUNED, "torch/_native, 2.15"),
-    _held("TORCH_PYTHON_NATIVE_USER_GRAPH_ORDER_FN", None, When.IMPORT, _TUNED, "torch/_native, 2.15"),
-    _held("PYTORCH_SUM_INNER_TREE", None, When.IMPORT, "another order of addition", "torch/_native, 2.15"),
+    _held(
+        "TORCHINDUCTOR_CACHE_DIR",
+        None,
+        When.ANY,
+        "the cache holds kernels that were chosen by timing",
+        "torch/_inductor docs",
+    ),
+    _held("TORCH_DISABLE_NATIVE_JIT", _BIT, When.IMPORT, _KERNEL, "torch/_native, 2.15"),
+    _held("TORCH_DISABLE_NATIVE_AOT", _BIT, When.IMPORT, _KERNEL, "torch/_native, 2.15"),
+    _held("TORCH_PYTHON_NATIVE_USER_GRAPH_ORDER_FN", None, When.IMPORT, _KERNEL, "torch/_native, 2.15"),
+    _held(
+        "PYTORCH_SUM_INNER_TREE",
+        None,
+        When.IMPORT,
+        "it changes the order of additions",
+        "torch/_native, 2.15",
+    ),
 )
 GROUPS = (
     Switch(
@@ -218,7 +254,7 @@ GROUPS = (
         When.GROUP,
         "Ring",
         BOTH,
-        "NCCL picks an algorithm by size and load, and each adds in another order",
+        "NCCL picks an algorithm by size and load, and each adds in a different order",
         MEGATRON + "; pytorch#154880",
         _fixed_algorithm,
         "slower collectives of small tensors on many nodes",
@@ -257,7 +293,7 @@ GROUPS = (
         When.GROUP,
         "0",
         BOTH,
-        "Horovod sums together what happens to be ready at the same time",
+        "Horovod fuses and sums the tensors that happen to be ready at the same time",
         "NVIDIA framework-reproducibility, doc/d9m/pytorch.md",
         cost="more, smaller collectives",
     ),
@@ -287,17 +323,29 @@ PROCESSOR = (
         When.IMPORT,
         "FALSE",
         BOTH,
-        "MKL chooses the number of threads, and so the order of sums, while it runs",
+        "MKL chooses the number of threads, and so the order of sums, at run time",
         "Intel oneMKL, obtaining reproducible results",
         _dynamic_off,
     ),
     _held(
-        "OMP_NUM_THREADS", _COUNT, When.IMPORT, "sums are split by thread; torchrun sets it to 1", MEASURED
+        "OMP_NUM_THREADS",
+        _COUNT,
+        When.IMPORT,
+        "sums are split among the threads; torchrun sets it to 1",
+        MEASURED,
     ),
-    _held("MKL_NUM_THREADS", _COUNT, When.IMPORT, "products are split by thread", MEASURED),
-    _held("ATEN_CPU_CAPABILITY", None, When.IMPORT, "other vector widths add in another order", MEASURED),
-    _held("ONEDNN_MAX_CPU_ISA", None, When.IMPORT, "convolutions, LSTM, bf16 products change", MEASURED),
-    _held("MKL_CBWR", None, When.IMPORT, "matrix products and SVD change", MEASURED),
-    _held("MKL_ENABLE_INSTRUCTIONS", None, When.IMPORT, "MKL picks other kernels", "Intel oneMKL docs"),
+    _held("MKL_NUM_THREADS", _COUNT, When.IMPORT, "products are split among the threads", MEASURED),
+    _held("ATEN_CPU_CAPABILITY", None, When.IMPORT, "another vector width adds in another order", MEASURED),
+    _held(
+        "ONEDNN_MAX_CPU_ISA",
+        None,
+        When.IMPORT,
+        "it changes the results of convolutions, LSTMs and bf16 products",
+        MEASURED,
+    ),
+    _held("MKL_CBWR", None, When.IMPORT, "it changes the results of matrix products and SVD", MEASURED),
+    _held(
+        "MKL_ENABLE_INSTRUCTIONS", None, When.IMPORT, "it makes MKL pick other kernels", "Intel oneMKL docs"
+    ),
 )
 VARIABLES = CUDA + LIBRARIES + GROUPS + PROCESSOR

@@ -1,9 +1,9 @@
 """Elementwise functions of MKL, called once before threads call them together.
 
-torch computes `sqrt`, `exp`, `log` and others of contiguous float tensors on the CPU by MKL, each thread its
-part. MKL picks the kernels at the first call, and a thread that comes in meanwhile may compute its part by a
-kernel of low accuracy (pytorch#188792, MKL 2024.2). Measured with torch 2.13.0 on two busy cores: 8 of 36
-runs of a small GPT differed, in the first `sqrt` of AdamW.
+torch computes `sqrt`, `exp`, `log` and others of contiguous float tensors on the CPU with MKL, in several
+threads. MKL picks the kernels at the first call, and a thread that calls it meanwhile may compute its part
+with a kernel of low accuracy (pytorch#188792, MKL 2024.2). Measured with torch 2.13.0 on two busy cores: 8 of
+36 runs of a small GPT differed, in the first `sqrt` of AdamW.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ FUNCTIONS = (
 
 
 class VectorMath:
-    """Whether this process has called each function of MKL once, on one element, from one thread."""
+    """The first call of each function of MKL, on one element, from one thread."""
 
     def __init__(self) -> None:
         self._prepared = False
 
     @property
     def module(self) -> str:
-        """Torch."""
+        """Torch itself."""
         return "torch"
 
     @property
@@ -42,40 +42,40 @@ class VectorMath:
         return ()
 
     def missing(self) -> str:
-        """Whether this torch is built without MKL."""
-        found = getattr(sys.modules.get("torch"), "_C", None)
-        return "" if getattr(found, "has_mkl", False) else "this build of torch has no MKL"
+        """Return why MKL is missing, empty when torch is built with it."""
+        core = getattr(sys.modules.get("torch"), "_C", None)
+        return "" if getattr(core, "has_mkl", False) else "this build of torch has no MKL"
 
     def problem(self, value: str) -> str:
-        """What is expected instead."""
+        """Return what is expected instead, empty for a possible value."""
         return unfit(KINDS["switch"], value)
 
     def read(self) -> str:
-        """`on` when it was done here; `off` says nothing of what the script itself has called."""
+        """Return `on` when it was done here; `off` says nothing about the script's own calls."""
         return "on" if self._prepared else "off"
 
     def write(self, value: str) -> None:
-        """Call them.
+        """Call the functions.
 
         Raises:
-            ValueError: `off`, when it has been done.
+            ValueError: the value is `off`, and they have been called.
         """
         if value == "off" and self._prepared:
-            raise ValueError("expected `on`: what was prepared in this process stays so")
+            raise ValueError("expected `on`: MKL stays prepared in this process, which cannot be undone")
         if value == "on" and not self._prepared:
             _call_each()
             self._prepared = True
 
     def restore(self, before: str) -> None:
-        """Nothing: it cannot be undone, and changes no setting."""
+        """Do nothing, because the calls cannot be undone and change no setting."""
 
     def probe(self) -> Callable[[], object] | None:
-        """Whether it was done."""
+        """Return a function that tells whether it was done."""
         return lambda: self._prepared
 
 
 def _call_each() -> None:
-    """One element is computed by the calling thread alone; float32 and float64 have kernels of their own."""
+    """Call each on one element, which one thread computes; float32 and float64 have kernels of their own."""
     torch: Any = importlib.import_module("torch")
     from samebits._torch.portable import outside_modes
 

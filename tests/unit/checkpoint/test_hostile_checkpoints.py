@@ -188,6 +188,6 @@ def test_the_name_of_a_generator_is_printable(tmp_path):
     """States of generators that are not here are named in a warning."""
     save(tmp_path / "c", value=1)
     forge(tmp_path / "c", lambda tree, _: tree["rng"][0].update(source="\x1b[2J\u202ename"))
-    with pytest.warns(SamebitsWarning, match="no such source here") as caught:
+    with pytest.warns(SamebitsWarning, match="no such sources here") as caught:
         load(tmp_path / "c", strict=False)
     assert all(str(warning.message).isprintable() for warning in caught)

@@ -40,7 +40,7 @@ def test_all_sources_go_on(tmp_path):
     finally:
         unregister("mine")
     with pytest.raises(
-        SamebitsError, match=r"there are states of generator:mine, and no such source here"
+        SamebitsError, match=r"there are states of generator:mine, but no such sources here"
     ) as raised:
         load(tmp_path / "c")
     assert raised.value.slug == "rng-state"

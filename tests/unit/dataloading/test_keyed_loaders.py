@@ -180,7 +180,7 @@ def test_elements_have_numbers_with_one_worker(persistent):
 
 
 def test_elements_have_none_with_several():
-    with pytest.warns(UserWarning, match="have no numbers"):
+    with pytest.warns(UserWarning, match="the numbers of its elements depend on the workers"):
         first = run(dataset=Elements(), shuffle=None, num_workers=2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

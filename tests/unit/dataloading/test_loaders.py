@@ -255,7 +255,7 @@ def test_a_sampler_that_is_iterated_again_and_again_goes_on():
 def test_a_reused_id_is_another_loader():
     with control() as loaders:
         expected = [order(shuffled()) for _ in range(1)] + [order(shuffled())]
-        entries = loaders._views._ledger._entries
+        entries = loaders._views._ledger._known
         loader = shuffled()
         (entry, *_) = entries.values()
         entries[id(loader)] = entry  # as left by a loader that is gone and had this id

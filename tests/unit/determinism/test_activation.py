@@ -155,8 +155,9 @@ def test_a_switch_that_this_build_lacks_is_told_when_it_was_asked_for():
     report = activation.report
     activation.stop()
 
+    missing = "this build of torch does not have it"
     assert report.warnings == (
-        "the switch cublaslt-grouped-gemm was asked for: this build of torch does not have it",
+        f"the switch cublaslt-grouped-gemm, which you asked for, cannot be set: {missing}",
     )
     assert report.named("cublaslt-grouped-gemm").state == "missing"
 
@@ -164,7 +165,7 @@ def test_a_switch_that_this_build_lacks_is_told_when_it_was_asked_for():
 def test_a_choice_that_breaks_the_promise_is_replaced_with_a_warning():
     torch.backends.cudnn.benchmark = True
     try:
-        with pytest.warns(SamebitsWarning, match="cudnn-benchmark: on is replaced by off: convolutions"):
+        with pytest.warns(SamebitsWarning, match="cudnn-benchmark=on is replaced by off: convolution"):
             control = quiet(seed=0)
         control.restore()
         restored = torch.backends.cudnn.benchmark
@@ -202,7 +203,8 @@ def test_what_is_too_late_is_one_warning_with_the_remedy(tmp_path):
     assert late.stdout.strip() == "['address-layout', 'PYTHONHASHSEED', 'OMP_DYNAMIC', 'MKL_DYNAMIC']"
     assert late.stderr.count("Warning") == 1
     assert (
-        f"script.py:{line}: SamebitsWarning: it is too late in this process for address-layout" in late.stderr
+        f"script.py:{line}: SamebitsWarning: it is too late in this process to set address-layout"
+        in late.stderr
     )
     assert "samebits run --seed N script.py" in late.stderr
     assert (in_time.stdout.strip(), in_time.stderr) == ("[]", "")
@@ -297,7 +299,7 @@ def test_a_switch_that_cannot_be_put_back_does_not_keep_the_others(monkeypatch):
 
     monkeypatch.setattr(handle, "restore", refusing)
     with pytest.warns(
-        SamebitsWarning, match="cudnn-deterministic stays on, it could not be put back to off: work"
+        SamebitsWarning, match="cudnn-deterministic could not be put back to off and stays on: work"
     ):
         control.restore()
     monkeypatch.undo()

@@ -99,7 +99,9 @@ def test_the_line_may_be_allowed():
 def test_an_op_that_is_not_known_is_explained_all_the_same():
     error = RuntimeError("frobnicate_cuda does not have a deterministic implementation, but you set '...'")
 
-    assert explain(error).startswith("frobnicate_cuda has no deterministic implementation; expected one")
+    assert explain(error).startswith(
+        "frobnicate_cuda has no deterministic implementation, and samebits does not"
+    )
 
 
 def test_a_cause_is_looked_at_and_other_errors_are_not_explained():
@@ -148,7 +150,7 @@ def test_a_script_that_ends_by_it_gets_the_line_after_its_traceback(tmp_path):
     assert result.returncode == 1
     assert lines[0] == "Traceback (most recent call last):"
     assert lines[-1].startswith("samebits: MaxUnpool1d or MaxUnpool2d (max_unpooling2d_forward_out) at ")
-    assert f"script.py:{line} has no deterministic implementation; instead: " in lines[-1]
+    assert f"script.py:{line} has no deterministic implementation; use this instead: " in lines[-1]
 
 
 def test_an_error_in_backward_names_the_line_that_went_backward():

@@ -65,7 +65,7 @@ class ListReadsDisk(list):
 
 
 def paths(value):
-    return [found.path for found in walk({"dataset": value}).found]
+    return [held.path for held in walk({"dataset": value}).generators]
 
 
 def dead_proxy():

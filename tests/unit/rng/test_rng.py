@@ -209,11 +209,11 @@ def test_a_state_that_cannot_be_read_is_an_error(monkeypatch):
 def test_states_and_sources_that_do_not_meet_are_told(monkeypatch):
     state = rng.SourceState("gone", "gone 1", b"1")
     monkeypatch.setattr(rng, "sources", lambda: (CountingSource(),))
-    with pytest.raises(SamebitsError, match="there are states of gone, and no such source here"):
+    with pytest.raises(SamebitsError, match="there are states of gone, but no such sources here"):
         rng.restore_states([*rng.save_states(), state])
     with pytest.warns(UserWarning, match="there are states of gone"):
         rng.restore_states([*rng.save_states(), state], strict=False)
-    with pytest.warns(UserWarning, match="no states of counting, which go on as they are"):
+    with pytest.warns(UserWarning, match="no states of counting; they are left unchanged"):
         rng.restore_states([])
 
 
@@ -261,7 +261,7 @@ def test_nothing_is_imported(monkeypatch):
 
 @pytest.mark.parametrize("states", [["x"], [("python", "3", b"")], [None]])
 def test_states_that_are_none_are_refused(states):
-    with pytest.raises(SamebitsError, match="expected what `save_rng_states` gave") as raised:
+    with pytest.raises(SamebitsError, match="expected only states that `save_rng_states` gave") as raised:
         rng.restore_states(states)
     assert raised.value.slug == "rng-state"
 
@@ -269,6 +269,6 @@ def test_states_that_are_none_are_refused(states):
 def test_one_state_may_be_given_alone():
     state = next(state for state in rng.save_states() if state.source == "python")
     before = random.random()
-    with pytest.warns(UserWarning, match="go on as they are"):
+    with pytest.warns(UserWarning, match="are left unchanged"):
         rng.restore_states(state)
     assert random.random() == before

@@ -8,6 +8,7 @@ import json
 import random
 import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cv2
@@ -23,6 +24,7 @@ from samebits.interventions import INTERVENTIONS
 from samebits.rng import states as rng
 from samebits.rng.active import PROCESS
 from samebits.rng.sources import BUILT_IN, LIBRARIES, WITH_OBJECTS, is_seeded_by
+from samebits.rng.sources.accelerators import Accelerator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -301,7 +303,7 @@ def test_what_cannot_be_saved_is_said(name, monkeypatch):
     draw = DRAWS[name](monkeypatch)
     source = next(source for source in BUILT_IN if source.name == name)
     only(monkeypatch, source)
-    match = r"can be seeded, but neither saved nor restored"
+    match = r"can be seeded, but not saved or restored"
     rng.seed_all(3)
     expected = [draw(), draw()]
     rng.seed_all(3)
@@ -575,3 +577,19 @@ def test_a_state_of_a_generator_object_is_written_and_read_back():
         again = source.decode(data)
         source.write(generator, again)
         assert source.encode(source.read(generator)) == data
+
+
+def saved_in_words(source: RngSource) -> str:
+    """Return what the page says about saving a source."""
+    if isinstance(source, Accelerator):
+        return "where the package has `get_rng_state_all` and `set_rng_state_all`"
+    return f"no: {source.reason}" if hasattr(source, "reason") else "yes"
+
+
+def test_the_page_shows_the_sources():
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "rng.md").read_text()
+    table = page.partition("## Sources")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| `")]
+    shown = [(name.strip("`"), saved) for names, _, saved in rows for name in names.split(", ")]
+
+    assert shown == [(source.name, saved_in_words(source)) for source in BUILT_IN]

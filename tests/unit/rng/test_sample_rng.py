@@ -102,7 +102,7 @@ def test_they_are_put_back(waiting):
     expected = [np.random.randn(), *draw_all()]
     prepare()
     rng = SampleRng({})
-    with rng.kept():
+    with rng.preserved():
         rng.key(EpochKeys(3, 0).sample(5))
         draw_all()
         np.random.randn()
@@ -116,7 +116,7 @@ def test_they_are_put_back_after_an_exception():
     rng = SampleRng({})
 
     def load():
-        with rng.kept():
+        with rng.preserved():
             rng.key(EpochKeys(3, 0).sample(5))
             raise KeyError
 
@@ -132,7 +132,7 @@ def test_numpys_other_bit_generators_are_keyed_and_put_back():
     try:
         expected = np.random.RandomState(np.random.PCG64(5)).rand()
         rng, key = SampleRng({}), EpochKeys(3, 0).sample(5)
-        with rng.kept():
+        with rng.preserved():
             rng.begin_batch()
             rng.key(key)
             first = np.random.rand()
@@ -148,7 +148,7 @@ def test_no_drift_is_seen_under_control(recwarn):
     with deterministic(seed=3, on_drift="error") as control:
         rng = SampleRng({})
         for _ in range(3):
-            with rng.kept():
+            with rng.preserved():
                 rng.key(EpochKeys(3, 0).sample(5))
                 draw_all()
             control.check()
@@ -164,10 +164,10 @@ def test_what_is_made_without_a_seed_follows_from_the_sample():
 
     with deterministic(seed=3):
         rng = SampleRng({})
-        with rng.kept():
+        with rng.preserved():
             first = [drawn(index) for index in (1, 2)]
         outside = np.random.default_rng().random()
-        with rng.kept():
+        with rng.preserved():
             again = [drawn(index) for index in (2, 1)]
     with deterministic(seed=3):
         without = np.random.default_rng().random()
@@ -229,7 +229,7 @@ def test_held_ones_are_put_back():
     holder = Holder()
     rng = SampleRng({"dataset": holder})
     expected = Holder().draws()[2:]
-    with rng.kept():
+    with rng.preserved():
         rng.key(EpochKeys(3, 0).sample(1))
         holder.draws()
 
@@ -277,7 +277,7 @@ def test_datasets_of_torch_are_looked_through():
     data = torch.utils.data
     wrapped = data.Subset(data.ConcatDataset([Items(), Items()]), [1, 2])
 
-    paths = [slot.found.path for slot in HeldGenerators({"dataset": wrapped}).slots]
+    paths = [slot.held.path for slot in HeldGenerators({"dataset": wrapped}).slots]
     assert paths == ["dataset.dataset.datasets[0].rng", "dataset.dataset.datasets[1].rng"]
 
 
@@ -316,7 +316,7 @@ def test_a_module_of_the_user_is_looked_into(tmp_path, monkeypatch):
     space = {"my_augment": module}
     exec(compile("def draw():\n    return my_augment.RNG.random()", "/code/t.py", "exec"), space)  # noqa: S102
     try:
-        paths = [slot.found.path for slot in HeldGenerators({"dataset": space["draw"]}).slots]
+        paths = [slot.held.path for slot in HeldGenerators({"dataset": space["draw"]}).slots]
     finally:
         sys.modules.pop("my_augment")
     assert paths == ["dataset my_augment.RNG"]

@@ -292,7 +292,7 @@ def test_a_held_value_that_cannot_be_right_is_told():
 
     assert "OMP_NUM_THREADS" not in plan.variables
     assert plan.warnings == (
-        "OMP_NUM_THREADS=many cannot be right (expected a whole number from 1); it is left as it is",
+        "OMP_NUM_THREADS=many is not a possible value (expected a whole number from 1); it is left as it is",
     )
 
 
@@ -302,7 +302,7 @@ def test_what_is_asked_for_by_name_wins():
 
     assert (plan.variables["PYTHONHASHSEED"], plan.variables["MKL_CBWR"]) == ("5", "COMPATIBLE")
     assert "NCCL_ALGO" not in plan.variables
-    assert plan.warnings == ("PYTHONHASHSEED=7 is replaced by 5, as asked for",)
+    assert plan.warnings == ("PYTHONHASHSEED=7 is replaced by 5, as you asked",)
 
 
 def test_the_table_needs_no_torch():
@@ -325,6 +325,13 @@ def test_the_page_shows_the_table():
     page = (Path(__file__).parents[3] / "docs" / "reference" / "switches.md").read_text()
     shown = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
 
-    assert [(row[0], row[1], row[2]) for row in shown] == [
-        (f"| `{s.name}`", "held" if s.value is None else f"`{s.value}`", s.when.value) for s in TABLE
+    assert shown == [
+        [
+            f"| `{s.name}`",
+            "held" if s.value is None else f"`{s.value}`",
+            s.when.value,
+            f"{s.why} (cost: {s.cost})" if s.cost else s.why,
+            f"{s.source} |",
+        ]
+        for s in TABLE
     ]

@@ -70,7 +70,7 @@ def test_it_cannot_be_undone():
     handle = VectorMath()
     handle.write("off")
     handle.write("on")
-    with pytest.raises(ValueError, match="stays so"):
+    with pytest.raises(ValueError, match="cannot be undone"):
         handle.write("off")
     handle.restore("off")
     assert handle.read() == "on"

@@ -63,7 +63,7 @@ def package_of(source: BuiltInSource) -> str:
 
 
 def sources_seeded_by(intervention: str) -> tuple[str, ...]:
-    """Names of the sources that an intervention seeds."""
+    """Return the names of the sources that an intervention seeds."""
     return tuple(source.name for source in BUILT_IN if source.intervention == intervention)
 
 
@@ -74,7 +74,7 @@ def is_seeded_by(source: str, call: str) -> bool:
 
     Args:
         source: its name in a record, such as `numpy` or `cuda:0`.
-        call: as a record has it, such as `torch.manual_seed(0)`.
+        call: its text in a record, such as `torch.manual_seed(0)`.
     """
     fitting = [
         (len(start), each.name) for each in BUILT_IN for start in each.seed_calls if call.startswith(start)
@@ -83,7 +83,7 @@ def is_seeded_by(source: str, call: str) -> bool:
 
 
 def words_of(library: str) -> str:
-    """A library as a report writes it; empty where no cause is named after it.
+    """Return the name of a library in a report; empty where no cause is named after it.
 
     Args:
         library: its name.

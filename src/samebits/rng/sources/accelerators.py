@@ -1,7 +1,7 @@
 """Default generators of devices that packages beside torch bring: Ascend, Cambricon, Gaudi, MUSA, XLA.
 
-Written after the interface that accelerate 1.15.0 uses (utils/random.py, `set_seed` and
-`synchronize_rng_state`), tried with stand-ins: none of these devices was at hand.
+They are written for the interface that accelerate 1.15.0 uses (utils/random.py, `set_seed` and
+`synchronize_rng_state`), and were tried with stand-ins, because none of these devices was at hand.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Accelerator(TorchSource):
     """The default generators of all devices of one kind that registers itself as a module of torch.
 
     Args:
-        name: of that module, such as `npu` for `torch.npu`.
+        name: the name of that module, such as `npu` for `torch.npu`.
         module: the package that brings it.
     """
 
@@ -39,17 +39,17 @@ class Accelerator(TorchSource):
         self.module = module
 
     def available(self) -> bool:
-        """Whether such a module is there, and finds a device."""
+        """Tell whether the module exists and finds a device."""
         devices = self._devices()
         usable = hasattr(devices, "manual_seed_all") and hasattr(devices, "is_available")
         return usable and bool(devices.is_available())
 
     def seed(self, seed: int) -> None:
-        """As `torch.npu.manual_seed_all(seed)`."""
+        """Do what `torch.npu.manual_seed_all(seed)` does."""
         self._devices().manual_seed_all(fit(seed, "torch"))
 
     def get_state(self) -> bytes:
-        """JSON: the state of each device in hexadecimal.
+        """Return JSON: the state of each device in hexadecimal.
 
         Raises:
             SamebitsError: the package cannot give them; `rng-not-saved`.
@@ -68,7 +68,7 @@ class Accelerator(TorchSource):
         self._devices().set_rng_state_all([bytes_to_tensor(bytes.fromhex(text)) for text in listed])
 
     def version(self) -> str:
-        """The version of the package that brings the device, else torch's."""
+        """Return the version of the package that brings the device, else torch's."""
         return version_of(self.module if self.module in sys.modules else "torch")
 
     def _devices(self) -> Any:
@@ -76,7 +76,7 @@ class Accelerator(TorchSource):
 
 
 class PrivateBackend(Accelerator):
-    """A backend that another package registered under torch's place for such (PrivateUse1), by any name.
+    """A backend that another package registered as torch's PrivateUse1, under any name.
 
     Args:
         known: names of the backends that have a source of their own.
@@ -98,25 +98,25 @@ class Xla(TorchSource):
     module = _XLA
 
     def available(self) -> bool:
-        """Whether torch_xla is imported."""
+        """Tell whether torch_xla is imported."""
         return loaded(_XLA, "set_rng_state", "get_rng_state") is not None
 
     def seed(self, seed: int) -> None:
-        """As `xla_model.set_rng_state(seed)`."""
+        """Do what `xla_model.set_rng_state(seed)` does."""
         self._model().set_rng_state(fit(seed, "torch"))
 
     def get_state(self) -> bytes:
-        """JSON: the number that `xla_model.get_rng_state()` gives."""
+        """Return JSON: the number that `xla_model.get_rng_state()` gives."""
         return json.dumps(int(self._model().get_rng_state())).encode()
 
     def set_state(self, state: bytes) -> None:
-        """As `xla_model.set_rng_state`."""
+        """Do what `xla_model.set_rng_state` does."""
         number = json.loads(state)
-        expect(isinstance(number, int), f"expected a whole number, found {number!r}")
+        expect(isinstance(number, int), f"expected a whole number, not {number!r}")
         self._model().set_rng_state(number)
 
     def version(self) -> str:
-        """The version of torch_xla."""
+        """Return the version of torch_xla."""
         return version_of("torch_xla")
 
     @staticmethod

@@ -16,18 +16,17 @@ _DEFAULT = "parallel-rng"  # the state that DTensor's own `manual_seed` sets
 class DTensorTracker(TorchSource):
     """DTensor's RNG tracker, where it has states of its own.
 
-    It has in torch 2.6: a dict of Philox states (seed and offset, 8 bytes each), made by the first random op
-    on a DTensor. In 2.13 it draws from the device's default generator and has nothing to save; there
-    this source is not available and the source `cuda` is all there is. A tracker starts from where the
-    device's generator stands, so that one which did not exist before can be dropped: the next op makes it
-    anew.
+    It has them in torch 2.6: a dict of Philox states (seed and offset, 8 bytes each), made by the first
+    random op on a DTensor. In 2.13 it draws from the device's default generator and has nothing to save, so
+    this source is not available there. A tracker starts from the position of the device's generator, so one
+    that did not exist before can be dropped: the next op makes another.
     """
 
     name = "dtensor"
-    module = ""  # not the import makes the tracker, but the first random op
+    module = ""  # the first random op makes the tracker, not the import
 
     def available(self) -> bool:
-        """Whether a tracker with states exists."""
+        """Tell whether a tracker with states exists."""
         return bool(dtensor_states())
 
     def seed(self, seed: int) -> None:
@@ -38,7 +37,7 @@ class DTensorTracker(TorchSource):
             states[name] = bytes_to_tensor(own.to_bytes(8, "little") + bytes(8))
 
     def get_state(self) -> bytes:
-        """JSON: the states in hexadecimal by name."""
+        """Return JSON: the states in hexadecimal by name."""
         states = {name: tensor_to_bytes(state.cpu()).hex() for name, state in dtensor_states().items()}
         return json.dumps(states, sort_keys=True).encode()
 
@@ -57,5 +56,5 @@ class DTensorTracker(TorchSource):
         drop_dtensor_tracker()
 
     def version(self) -> str:
-        """Torch's version."""
+        """Return torch's version."""
         return version_of("torch")

@@ -1,4 +1,4 @@
-"""Generators of libraries that can be seeded, and have no state that can be read."""
+"""Generators of libraries that can be seeded but have no state that can be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from samebits.rng.sources.source import BuiltIn, loaded, unsaved, version_of
 
 
 class _SeedOnly(BuiltIn):
-    """A generator that can be seeded, neither saved nor restored."""
+    """A generator that can be seeded but not saved or restored."""
 
     name: str
     module: str
@@ -19,7 +19,7 @@ class _SeedOnly(BuiltIn):
     needed: str
 
     def available(self) -> bool:
-        """Whether the library is imported."""
+        """Tell whether the library is imported."""
         return loaded(self.module, self.needed) is not None
 
     def get_state(self) -> bytes:
@@ -39,7 +39,7 @@ class _SeedOnly(BuiltIn):
         raise unsaved(self.words, self.reason)
 
     def version(self) -> str:
-        """The library's version."""
+        """Return the library's version."""
         return version_of(self.module)
 
 
@@ -54,7 +54,7 @@ class OpenCV(_SeedOnly):
     per_sample = True  # each thread has one; the devices' take milliseconds
 
     def seed(self, seed: int) -> None:
-        """As `cv2.setRNGSeed(seed)`, which takes 32 bits with a sign."""
+        """Do what `cv2.setRNGSeed(seed)` does, with the seed as 32 bits with a sign."""
         seed = fit(seed, self.name)
         sys.modules[self.module].setRNGSeed(seed - 2**32 if seed >= 2**31 else seed)
 
@@ -69,12 +69,12 @@ class CuPy(_SeedOnly):
     needed = "random"
 
     def available(self) -> bool:
-        """Whether CuPy is imported and finds a device."""
+        """Tell whether CuPy is imported and finds a device."""
         cupy: Any = loaded(self.module, self.needed)
         return cupy is not None and bool(getattr(cupy, "is_available", lambda: True)())
 
     def seed(self, seed: int) -> None:
-        """As `cupy.random.seed(seed)` on every device; CuPy itself seeds the current device only."""
+        """Do what `cupy.random.seed(seed)` does, but on every device; CuPy seeds the current one only."""
         cupy: Any = sys.modules[self.module]
         for index in range(cupy.cuda.runtime.getDeviceCount()):
             with cupy.cuda.Device(index):
@@ -91,5 +91,5 @@ class TensorFlow(_SeedOnly):
     needed = "random"
 
     def seed(self, seed: int) -> None:
-        """As `tensorflow.random.set_seed(seed)`."""
+        """Do what `tensorflow.random.set_seed(seed)` does."""
         sys.modules[self.module].random.set_seed(fit(seed, self.name))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _TWISTER = "MT19937"
 BIT_GENERATORS = (_TWISTER, "PCG64", "PCG64DXSM", "Philox", "SFC64")
 MAKERS = ("default_rng", "RandomState", "SeedSequence", *BIT_GENERATORS)
-"""What of `numpy.random` makes a generator, or what seeds one."""
+"""The names in `numpy.random` that make a generator, or a seed of one."""
 NUMPY = Library(
     name="numpy",
     words="NumPy",
@@ -60,11 +60,11 @@ class NumpyGlobal(BuiltIn):
     seed_calls = ("numpy.", "np.")
 
     def available(self) -> bool:
-        """Whether `numpy.random` is imported."""
+        """Tell whether `numpy.random` is imported."""
         return loaded(self.module, "get_bit_generator", "get_state", "seed") is not None
 
     def seed(self, seed: int) -> None:
-        """As `numpy.random.seed(seed)`, which takes no bit generator but MT19937; others are seeded anew."""
+        """Do what `numpy.random.seed(seed)` does; a bit generator other than MT19937 is made again."""
         numpy_random: Any = sys.modules[self.module]
         seed = fit(seed, self.name)
         bits = numpy_random.get_bit_generator()
@@ -74,24 +74,24 @@ class NumpyGlobal(BuiltIn):
             numpy_random.set_state(type(bits)(seed).state)
 
     def get_state(self) -> bytes:
-        """JSON of `numpy.random.get_state(legacy=False)`: the bit generator's state and the last `gauss`."""
+        """Return JSON of `numpy.random.get_state(legacy=False)`, which has the last `gauss` too."""
         return to_json(sys.modules[self.module].get_state(legacy=False))
 
     def set_state(self, state: bytes) -> None:
-        """As `numpy.random.set_state`, with the bit generator that was in use."""
+        """Do what `numpy.random.set_state` does, with the bit generator that was in use."""
         numpy_random: Any = sys.modules[self.module]
         fields = self.decode(state)
         _use_kind(numpy_random, fields["bit_generator"])
         numpy_random.set_state(fields)
-        # NumPy takes what is too long or too large, and holds something else.
-        expect(self.get_state() == to_json(fields), "NumPy took it and holds another one")
+        # NumPy accepts values that are too long or too large, and holds something else.
+        expect(self.get_state() == to_json(fields), "NumPy accepted it but holds a different one")
 
     def version(self) -> str:
-        """NumPy's version."""
+        """Return NumPy's version."""
         return version_of("numpy")
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
-        """Of the global generator, when it is a Mersenne Twister."""
+        """Return a function that reads the global generator's position, if it is a Mersenne Twister."""
 
         def read() -> Mapping[str, Position]:
             memory = numpy_state_address()
@@ -122,7 +122,7 @@ class NumpyGlobal(BuiltIn):
         return self.module if "numpy" in sys.modules else ""
 
     def seeder(self) -> Callable[[int], None]:
-        """Does what `numpy.random.seed` does with 32 bits, also for another bit generator than MT19937."""
+        """Return a function that seeds as `numpy.random.seed` does with 32 bits, for any bit generator."""
         import numpy as np
 
         generator = getattr(getattr(np.random, "mtrand", None), "_rand", None)
@@ -132,17 +132,17 @@ class NumpyGlobal(BuiltIn):
         return self.seed
 
     def kinds(self) -> tuple[type, ...]:
-        """What holds a state; `numpy.random.Generator` has its bit generator's."""
+        """Return the types that hold a state; a `Generator` has that of its bit generator."""
         numpy_random: Any = loaded(self.module, "RandomState", "BitGenerator", "Generator")
         return () if numpy_random is None else (numpy_random.RandomState, numpy_random.BitGenerator)
 
     def owns(self, generator: Any) -> bool:
-        """Whether it is a `Generator`, `RandomState` or bit generator."""
+        """Tell whether it is a `Generator`, `RandomState` or bit generator."""
         kinds = self.kinds()
         return bool(kinds) and isinstance(generator, (*kinds, sys.modules[self.module].Generator))
 
     def read(self, generator: Any) -> Any:
-        """A dict, as NumPy gives it."""
+        """Return a dict, as NumPy gives it."""
         holder = getattr(generator, "bit_generator", generator)
         return holder.get_state(legacy=False) if hasattr(holder, "get_state") else holder.state
 
@@ -155,25 +155,25 @@ class NumpyGlobal(BuiltIn):
             holder.state = state
 
     def encode(self, state: Any) -> bytes:
-        """JSON."""
+        """Encode it as JSON."""
         return to_json(state)
 
     def decode(self, data: bytes) -> Any:
-        """A dict whose position and lengths are possible."""
+        """Decode a dict, and check its position and lengths."""
         fields = from_json(data)
         expect(isinstance(fields, dict) and isinstance(fields.get("state"), dict), "it is no state of NumPy")
         _check_bits(fields)
         return fields
 
 
-class KeptNumpy:
+class NumpySnapshot:
     """The state of NumPy's global generator at the moment this is made.
 
     NumPy builds a dict and an array word by word. A Mersenne Twister's 624 words and position lie at a
-    documented address (`BitGenerator.ctypes.state_address`) and are copied. Whether the second value of a
-    pair of normal numbers waits is not to be seen there: the next `standard_normal` takes it without moving
-    the words, or moves them. NumPy keeps that so for good (NEP 19: `RandomState` is frozen). When one waits,
-    and with other bit generators, NumPy's own functions are used.
+    documented address (`BitGenerator.ctypes.state_address`) and are copied. They do not show whether the
+    second value of a pair of normal numbers waits. If it does, the next `standard_normal` takes it without
+    moving the words. NumPy will not change that (NEP 19: `RandomState` is frozen). When a value waits, and
+    with other bit generators, NumPy's own functions are used.
     """
 
     def __init__(self) -> None:
@@ -200,7 +200,7 @@ class KeptNumpy:
     def restore(self) -> None:
         """Put it back."""
         if self._state is not None:
-            # Without what control has put around it: other generators have still to be put back.
+            # Without control's wrappers, because other generators have still to be put back.
             inspect.unwrap(self._random.set_state)(self._state)
         elif self._memory is not None:
             self._legacy.seed(0)  # drops a value that waits
@@ -208,14 +208,14 @@ class KeptNumpy:
 
 
 def global_bits() -> Any:
-    """The bit generator of NumPy's global generator."""
+    """Return the bit generator of NumPy's global generator."""
     import numpy as np
 
     return getattr(np.random, "get_bit_generator")()  # noqa: B009 - NumPy's annotations lack it
 
 
 def _check_bits(fields: dict[str, Any]) -> None:
-    """Check what NumPy takes without a look: it reads outside of its memory with a wrong position.
+    """Check what NumPy does not: with a wrong position it reads outside of its memory.
 
     Raises:
         ValueError: a position or a length is not possible.
@@ -229,7 +229,7 @@ def _check_bits(fields: dict[str, Any]) -> None:
 
 
 def _use_kind(numpy_random: Any, name: str) -> None:
-    """Have the global generator draw from a bit generator of that kind."""
+    """Make the global generator draw from a bit generator of that kind."""
     if type(numpy_random.get_bit_generator()).__name__ == name:
         return
     kind = getattr(numpy_random, name, None) if isinstance(name, str) else None

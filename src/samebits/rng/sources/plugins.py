@@ -22,10 +22,10 @@ _METHODS = ("available", "seed", "get_state", "set_state", "version")
 
 
 def plugins() -> tuple[RngSource, ...]:
-    """The sources of installed packages, in order of their names.
+    """Return the sources of installed packages, in order of their names.
 
-    One that cannot be used is left out, with a warning that says why. Looked up once for each `sys.path`:
-    reading the metadata of all packages takes milliseconds.
+    One that cannot be used is left out, with a warning that says why. The result is cached for each
+    `sys.path`, because reading the metadata of all packages takes milliseconds.
     """
     return _plugins(tuple(sys.path))
 
@@ -45,7 +45,7 @@ def _plugins(path: tuple[str, ...]) -> tuple[RngSource, ...]:
 
 
 def _mentions_group(folder: str) -> bool:
-    """Whether a package in a folder of `sys.path` may have such an entry point.
+    """Tell whether a package in a folder of `sys.path` may have such an entry point.
 
     Reading those files takes a fifth of the time that `importlib.metadata` needs for the same answer, and
     nearly always the answer is no.
@@ -68,10 +68,10 @@ def _mentions_group(folder: str) -> bool:
 
 
 def _try_load(entry: EntryPoint, taken: set[str]) -> RngSource | None:
-    """The source; None, with a warning, when it cannot be used."""
+    """Return the source; None, with a warning, when it cannot be used."""
     try:
         return _load(entry, taken)
-    except Exception as error:  # noqa: BLE001 - whatever somebody else's package does
+    except Exception as error:  # noqa: BLE001 - another package may raise anything
         pass_on(error)
         reason = f"{type(error).__name__}: {error}"
         text = f"the RNG source {entry.name!r} ({entry.value}) is left out: {reason}"
@@ -80,7 +80,7 @@ def _try_load(entry: EntryPoint, taken: set[str]) -> RngSource | None:
 
 
 def _load(entry: EntryPoint, taken: set[str]) -> RngSource:
-    """The source of an entry point that names a source, or a class or function that makes one.
+    """Return the source of an entry point that names a source, or a class or function that makes one.
 
     Raises:
         Exception: what the package raises; TypeError and ValueError when it is no usable source.

@@ -44,27 +44,27 @@ class PythonRandom(BuiltIn):
     seed_calls = ("random.",)
 
     def available(self) -> bool:
-        """Always."""
+        """Return True: it always exists."""
         return True
 
     def seed(self, seed: int) -> None:
-        """As `random.seed(seed)`."""
+        """Do what `random.seed(seed)` does."""
         random.seed(fit(seed, self.name))
 
     def get_state(self) -> bytes:
-        """JSON of `random.getstate()`."""
+        """Return JSON of `random.getstate()`."""
         return self.encode(random.getstate())
 
     def set_state(self, state: bytes) -> None:
-        """As `random.setstate`, which checks the words and the position."""
+        """Do what `random.setstate` does, which checks the words and the position."""
         random.setstate(self.decode(state))
 
     def version(self) -> str:
-        """Python's version."""
+        """Return Python's version."""
         return f"Python {platform.python_version()}"
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
-        """Of the global generator."""
+        """Return a function that reads the position of the global generator."""
         memory, name = python_state_address(), self.name
         if memory is None:
             return lambda: {name: _position()}
@@ -84,7 +84,7 @@ class PythonRandom(BuiltIn):
         return "random.getstate()"
 
     def seeder(self) -> Callable[[int], None]:
-        """Does what `random.seed` does with a whole number, past whatever is put around that function."""
+        """Return a function that seeds as `random.seed` does with a whole number, past all its wrappers."""
         import _random
 
         instance, seed = getattr(random, "_inst", None), _random.Random.seed
@@ -98,27 +98,27 @@ class PythonRandom(BuiltIn):
         return seeded
 
     def kinds(self) -> tuple[type, ...]:
-        """`random.Random`."""
+        """Return `random.Random`."""
         return (random.Random,)
 
     def owns(self, generator: Any) -> bool:
-        """Whether it is a `random.Random`; `SystemRandom` has no state."""
+        """Tell whether it is a `random.Random`; `SystemRandom` has no state."""
         return isinstance(generator, random.Random) and not isinstance(generator, random.SystemRandom)
 
     def read(self, generator: Any) -> Any:
-        """As its `getstate`."""
+        """Return the result of its `getstate`."""
         return generator.getstate()
 
     def write(self, generator: Any, state: Any) -> None:
-        """As its `setstate`."""
+        """Call its `setstate`."""
         generator.setstate(state)
 
     def encode(self, state: Any) -> bytes:
-        """JSON."""
+        """Encode it as JSON."""
         return to_json(state)
 
     def decode(self, data: bytes) -> Any:
-        """What `random.setstate` takes."""
+        """Decode a state for `random.setstate`."""
         version, words, gauss_next = from_json(data)
         return version, tuple(words), gauss_next
 

@@ -1,4 +1,4 @@
-"""An RNG source: what it offers, what is known of the library that it is of, and how its state is written."""
+"""An RNG source: its interface, the facts about its library, and the encoding of its state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 Position = tuple[int, int]
-"""A point of a generator's stream: which block of numbers, and how many of them were drawn."""
+"""A point of a generator's stream: the block of numbers, and how many of them were drawn."""
 UNSAVED_SLUG = "rng-not-saved"
 SEED_LIBRARIES = "seed-libraries"
 """The intervention that seeds the generators of libraries that no cause is named after."""
@@ -27,14 +27,14 @@ class RngSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What the user sees, such as `numpy`."""
+        """The name that the user sees, such as `numpy`."""
 
     @property
     def module(self) -> str:
         """The module whose import makes the generator exist; empty when it always does."""
 
     def available(self) -> bool:
-        """Whether it exists in this process now. Imports nothing."""
+        """Tell whether it exists in this process now. Imports nothing."""
 
     def seed(self, seed: int) -> None:
         """Seed it.
@@ -44,38 +44,37 @@ class RngSource(Protocol):
         """
 
     def get_state(self) -> bytes:
-        """Its state, without pickle: JSON or raw bytes.
+        """Return its state, without pickle: JSON or raw bytes.
 
         Raises:
             SamebitsError: it has no state that can be read; `rng-not-saved`.
         """
 
     def set_state(self, state: bytes) -> None:
-        """Put back what `get_state` gave.
+        """Put back the state that `get_state` gave.
 
         Raises:
             Exception: any, when the state does not fit; the caller makes one clear error of it.
         """
 
     def version(self) -> str:
-        """The library and its version, as a user would say it: `numpy 2.4.6`."""
+        """Return the library and its version, as a user would say it: `numpy 2.4.6`."""
 
 
 class Library(NamedTuple):
     """A library whose generators a cause is named after (`unseeded-numpy`).
 
     Args:
-        name: as the source of its global generator is called.
-        words: as a report writes it.
+        name: the name of its global generator's source.
+        words: its name in a report.
         intervention: name of the one that seeds its generators.
-        draws: how the names of draws from its generators begin.
+        draws: the beginning of the names of draws from its generators.
         fresh: draws of entropy that becomes a generator's state.
-        own: those of them with which a generator of its own is made; a seed for the global one does not
-            reach it.
+        own: those of them that make a separate generator; a seed for the global one does not reach it.
         imported: the module that a script imports for `seed_call`.
         seed_call: seeds the global generator, given the name of the module and a number.
         seeders: full names of the functions that seed the global generator.
-        generators: full names of what makes a generator.
+        generators: full names of the functions and classes that make a generator.
     """
 
     name: str
@@ -94,9 +93,9 @@ class StateFunction(NamedTuple):
     """A function of a library that seeds a global generator, or puts a state of it back.
 
     Args:
-        owners: where it is looked up, as paths below the module of the source; empty for that module itself.
+        owners: the objects that hold it, as paths below the source's module; empty for the module itself.
         name: its name there.
-        text: as a report writes it; empty for one that puts a state back.
+        text: its name in a report; empty for one that puts a state back.
     """
 
     owners: tuple[str, ...]
@@ -105,27 +104,27 @@ class StateFunction(NamedTuple):
 
     @property
     def seeds(self) -> bool:
-        """Whether it seeds; else it puts a state back."""
+        """True when it seeds; otherwise it puts a state back."""
         return bool(self.text)
 
     def owners_in(self, module: Any) -> list[Any]:
-        """The objects that hold it, given the module of the source."""
+        """Return the objects that hold it, given the module of the source."""
         return [operator.attrgetter(path)(module) if path else module for path in self.owners]
 
 
 class BuiltIn:
-    """**Base class** of the sources that samebits brings; what one does not say holds here.
+    """**Base class** of the sources that samebits brings, with the defaults for all of them.
 
     Attributes:
         library: the library that a cause is named after; None for any other.
-        intervention: name of the one that seeds this source.
-        per_sample: whether it is cheap enough to be seeded for each sample that a loader loads. Python's,
-            NumPy's and torch's global generators are seeded for each in any case.
+        intervention: the name of the intervention that seeds this source.
+        per_sample: it is cheap enough to be seeded for each sample that a loader loads. Python's, NumPy's and
+            torch's global generators are seeded for each sample in any case.
         functions: those that seed it or put its state back, and that a script may call.
         record_order: the position of its states among those that a record digests; 0 for a source that is not
             recorded.
         recorded_functions: those whose calls a record notes as seedings.
-        seed_calls: how the calls that seed it begin in a record, such as `random.`.
+        seed_calls: the beginnings of the calls that seed it in a record, such as `random.`.
     """
 
     library: Library | None = None
@@ -148,15 +147,15 @@ class BuiltIn:
         return ""
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
-        """A function that tells where the generators stand, by name, without copying their states.
+        """Return a function that gives the generators' positions by name, without copying their states.
 
-        Empty where that cannot be read, or where it would have to wait for a device.
+        It gives none where they cannot be read, or where it would have to wait for a device.
         """
         return dict
 
 
 class BuiltInSource(RngSource, Protocol):
-    """**Protocol:** a source that samebits brings; `BuiltIn` says what each of these is."""
+    """**Protocol:** a source that samebits brings; `BuiltIn` describes its attributes."""
 
     @property
     def library(self) -> Library | None:
@@ -164,15 +163,15 @@ class BuiltInSource(RngSource, Protocol):
 
     @property
     def intervention(self) -> str:
-        """Name of the one that seeds it."""
+        """The name of the intervention that seeds it."""
 
     @property
     def per_sample(self) -> bool:
-        """Whether it is seeded for each sample of a loader."""
+        """True when it is seeded for each sample of a loader."""
 
     @property
     def functions(self) -> tuple[StateFunction, ...]:
-        """Those that seed it or put its state back."""
+        """The functions that seed it or put its state back."""
 
     @property
     def record_order(self) -> int:
@@ -180,7 +179,7 @@ class BuiltInSource(RngSource, Protocol):
 
     @property
     def recorded_functions(self) -> tuple[StateFunction, ...]:
-        """Those whose calls a record notes as seedings."""
+        """The functions whose calls a record notes as seedings."""
 
     def state_reader(self) -> Callable[[], Sequence[tuple[str, Any]]]:
         """Return a function that gives the states that a record digests."""
@@ -193,7 +192,7 @@ class BuiltInSource(RngSource, Protocol):
         """The beginnings of the recorded calls that seed it."""
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
-        """A function that tells where the generators stand."""
+        """Return a function that gives the generators' positions."""
 
 
 @runtime_checkable
@@ -202,38 +201,38 @@ class GeneratorObjects(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the library."""
+        """The name of the library."""
 
     def kinds(self) -> tuple[type, ...]:
-        """The types of the objects that hold a state, as far as the library is imported."""
+        """Return the types of the objects that hold a state, as far as the library is imported."""
 
     def owns(self, generator: Any) -> bool:
-        """Whether that is a generator of the library, with a state."""
+        """Tell whether the object is a generator of the library, with a state."""
 
     def read(self, generator: Any) -> Any:
-        """The state, as the library gives it; later draws do not change it."""
+        """Return the state, as the library gives it; later draws do not change it."""
 
     def write(self, generator: Any, state: Any) -> None:
-        """Put back what `read` gave."""
+        """Put back the state that `read` gave."""
 
     def encode(self, state: Any) -> bytes:
-        """A state that `read` gave, without pickle."""
+        """Encode a state that `read` gave, without pickle."""
 
     def decode(self, data: bytes) -> Any:
-        """What `encode` was given.
+        """Decode the result of `encode`.
 
         Raises:
             ValueError: it is no state of the library.
         """
 
     def version(self) -> str:
-        """The version of the library."""
+        """Return the version of the library."""
 
 
 def loaded(name: str, *needed: str) -> ModuleType | None:
-    """The module, when it has been imported as far as these attributes of it.
+    """Return the module once it has been imported as far as these attributes, else None.
 
-    Not when its import is complete: that it is only after the callbacks of `PostImport`.
+    Its import need not be complete, which it is only after the callbacks of `PostImport`.
     """
     module = sys.modules.get(name)
     return module if all(hasattr(module, attribute) for attribute in needed) else None
@@ -246,15 +245,15 @@ def memory_tensor(address: int, n_bytes: int) -> Any:
 
 
 def version_of(name: str) -> str:
-    """Name and version of an imported library."""
+    """Return name and version of an imported library."""
     return f"{name} {getattr(sys.modules.get(name), '__version__', 'of unknown version')}"
 
 
 def unsaved(library: str, reason: str) -> SamebitsError:
-    """The error for a generator whose state cannot be read."""
+    """Return the error for a generator whose state cannot be read."""
     message = (
-        f"the generator of {library} can be seeded, but neither saved nor restored: {reason}; "
-        "draw from a generator that can be saved where that matters"
+        f"the generator of {library} can be seeded, but not saved or restored: {reason}; "
+        "where that matters, draw from a generator that can be saved"
     )
     return SamebitsError(message, slug=UNSAVED_SLUG)
 
@@ -282,10 +281,10 @@ def to_json(state: Any) -> bytes:
 
 
 def from_json(data: bytes) -> Any:
-    """Decode what `to_json` made.
+    """Decode the result of `to_json`.
 
     Raises:
-        ValueError: that is no such encoding.
+        ValueError: it is no such encoding.
     """
     try:
         return json.loads(data, object_hook=_decode_numpy)

@@ -41,15 +41,15 @@ _HEAD = 40  # bytes of the CPU generator's state that hold its position
 
 
 def tensor_to_bytes(state: Any) -> bytes:
-    """A state of torch, a tensor of uint8."""
+    """Return the bytes of a state of torch, a tensor of uint8."""
     return bytes(state.numpy())
 
 
 def bytes_to_tensor(data: bytes) -> Any:
-    """The tensor that `tensor_to_bytes` read.
+    """Return the tensor that `tensor_to_bytes` read.
 
     Raises:
-        ValueError: there is nothing.
+        ValueError: the data are empty.
     """
     torch: Any = sys.modules["torch"]
     expect(data, "it is empty")
@@ -77,27 +77,27 @@ class TorchCpu(TorchSource):
     recorded_functions = (functions[0], StateFunction(("", "random"), "seed", "torch.seed"))
 
     def available(self) -> bool:
-        """Whether torch is imported."""
+        """Tell whether torch is imported."""
         return loaded(self.module, "default_generator", "get_rng_state") is not None
 
     def seed(self, seed: int) -> None:
-        """As `torch.manual_seed(seed)`, for the CPU only."""
+        """Do what `torch.manual_seed(seed)` does, for the CPU only."""
         sys.modules["torch"].default_generator.manual_seed(fit(seed, _FIT))
 
     def get_state(self) -> bytes:
-        """The bytes of `torch.get_rng_state()`."""
+        """Return the bytes of `torch.get_rng_state()`."""
         return tensor_to_bytes(sys.modules["torch"].get_rng_state())
 
     def set_state(self, state: bytes) -> None:
-        """As `torch.set_rng_state`, which checks the size and the position."""
+        """Do what `torch.set_rng_state` does, which checks the size and the position."""
         sys.modules["torch"].set_rng_state(bytes_to_tensor(state))
 
     def version(self) -> str:
-        """Torch's version."""
+        """Return torch's version."""
         return version_of("torch")
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
-        """Of the CPU's generator."""
+        """Return a function that reads the position of the CPU's generator."""
 
         def read() -> Mapping[str, Position]:
             generator = default_generator()
@@ -119,37 +119,37 @@ class TorchCpu(TorchSource):
         return f"torch.initial_seed() -> {sys.modules['torch'].initial_seed()}"
 
     def seeder(self) -> Callable[[int], None]:
-        """Does what `torch.manual_seed` does to the CPU's generator."""
+        """Return a function that does what `torch.manual_seed` does to the CPU's generator."""
         return unwrapped_method("manual_seed")
 
     def kinds(self) -> tuple[type, ...]:
-        """None: the garbage collector does not track `torch.Generator`."""
+        """Return none, because the garbage collector does not track `torch.Generator`."""
         return ()
 
     def owns(self, generator: Any) -> bool:
-        """Whether it is a `torch.Generator`, on any device."""
+        """Tell whether it is a `torch.Generator`, on any device."""
         torch: Any = loaded(self.module, "Generator")
         return torch is not None and isinstance(generator, torch.Generator)
 
     def read(self, generator: Any) -> Any:
-        """A tensor of uint8."""
+        """Return a tensor of uint8."""
         return generator.get_state()
 
     def write(self, generator: Any, state: Any) -> None:
-        """As its `set_state`."""
+        """Call its `set_state`."""
         generator.set_state(state)
 
     def encode(self, state: Any) -> bytes:
-        """The bytes of the tensor."""
+        """Return the bytes of the tensor."""
         return tensor_to_bytes(state)
 
     def decode(self, data: bytes) -> Any:
-        """The tensor."""
+        """Return the tensor."""
         return bytes_to_tensor(data)
 
 
 def unwrapped_method(method: str) -> Callable[[Any], Any]:
-    """A method of torch's default generator without what control has put around it: 40 microseconds."""
+    """Return a method of torch's default generator without control's wrappers; takes 40 microseconds."""
     generator: Any = default_generator()
     return functools.partial(inspect.unwrap(getattr(type(generator), method)), generator)
 
@@ -157,7 +157,7 @@ def unwrapped_method(method: str) -> Callable[[Any], Any]:
 class LazyDevices(TorchSource):
     """The default generators of all devices of one kind, CUDA or XPU.
 
-    Neither seeding nor saving starts the device: until its first use the state is the seeds that wait for it.
+    Neither seeding nor saving starts the device: until its first use its state is the seeds that wait.
 
     Args:
         name: `cuda` or `xpu`.
@@ -176,7 +176,7 @@ class LazyDevices(TorchSource):
             )
 
     def available(self) -> bool:
-        """Whether torch is imported, is built for such devices, and this process may use them."""
+        """Tell whether torch is imported, is built for such devices, and this process may use them."""
         torch: Any = loaded(self.module, "backends", "version", self.name)
         if torch is None:
             return False
@@ -184,11 +184,11 @@ class LazyDevices(TorchSource):
         return bool(built) and not in_bad_fork(self._devices())
 
     def seed(self, seed: int) -> None:
-        """As `torch.cuda.manual_seed_all(seed)`."""
+        """Do what `torch.cuda.manual_seed_all(seed)` does."""
         self._devices().manual_seed_all(fit(seed, _FIT))
 
     def get_state(self) -> bytes:
-        """JSON: the state of each device in hexadecimal, or the seeds that wait."""
+        """Return JSON: the state of each device in hexadecimal, or the seeds that wait."""
         devices = self._devices()
         if not devices.is_initialized():
             return json.dumps({"waiting": pending_seeds(devices)}).encode()
@@ -207,11 +207,11 @@ class LazyDevices(TorchSource):
         devices.set_rng_state_all([bytes_to_tensor(bytes.fromhex(text)) for text in fields["devices"]])
 
     def version(self) -> str:
-        """Torch's version."""
+        """Return torch's version."""
         return version_of("torch")
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
-        """Of all CUDA devices, which count in Philox offsets; none before CUDA is used."""
+        """Return a function that reads the Philox offsets of all CUDA devices; none before CUDA is used."""
         return _cuda_positions if self.name == "cuda" else dict
 
     def state_reader(self) -> Callable[[], Sequence[tuple[str, Any]]]:
@@ -231,7 +231,7 @@ class LazyDevices(TorchSource):
     def _wait(self, seeds: list[list[Any]]) -> None:
         devices = self._devices()
         if devices.is_initialized():
-            # Started meanwhile: what it would have begun with. Without a seed that was entropy.
+            # It was started meanwhile: seed it as it would have begun, which is entropy without a seed.
             if not seeds:
                 devices.seed_all()
         else:
@@ -263,24 +263,24 @@ class Mps(TorchSource):
     module = "torch"
 
     def available(self) -> bool:
-        """Whether torch is imported and can use the device."""
+        """Tell whether torch is imported and can use the device."""
         torch: Any = loaded(self.module, "backends", "mps")
         return torch is not None and torch.backends.mps.is_available() and not in_bad_fork(torch.mps)
 
     def seed(self, seed: int) -> None:
-        """As `torch.mps.manual_seed(seed)`."""
+        """Do what `torch.mps.manual_seed(seed)` does."""
         sys.modules["torch"].mps.manual_seed(fit(seed, _FIT))
 
     def get_state(self) -> bytes:
-        """The bytes of `torch.mps.get_rng_state()`."""
+        """Return the bytes of `torch.mps.get_rng_state()`."""
         return tensor_to_bytes(sys.modules["torch"].mps.get_rng_state())
 
     def set_state(self, state: bytes) -> None:
-        """As `torch.mps.set_rng_state`."""
+        """Do what `torch.mps.set_rng_state` does."""
         sys.modules["torch"].mps.set_rng_state(bytes_to_tensor(state))
 
     def version(self) -> str:
-        """Torch's version."""
+        """Return torch's version."""
         return version_of("torch")
 
 
