@@ -22,8 +22,8 @@ class Control(NamedTuple):
         reseed: seeds that the script sets itself follow from `seed` too; else they are the script's.
         scope: the part of the run that this process is, in processes that the run starts; samebits' own.
         sources: names of the only RNG sources that are seeded, with what is made without a seed in their
-            libraries; None is all. For pins (docs/reference/interventions.md), with `workers=False`.
-        pins: names of pins that replace something inside the process (`determinism.pins`).
+            libraries; None is all. For interventions (docs/reference/interventions.md), with `workers=False`.
+        pins: names of interventions that replace something inside the process (`determinism.pins`).
         keyed_samples: what is drawn while a sample is loaded follows from the sample, not from the worker.
         portable: every op has its portable values (`samebits.portable`); who runs the script sees to that.
     """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Pairs = tuple[tuple[str, str], ...]
 
 MOST_ROUNDS = 4
-LITTLE = 2  # rounds and patches where pins have shown the cause, and no patch was asked for
+LITTLE = 2  # rounds and patches where interventions have shown the cause, and no patch was asked for
 _MOST_TRIED = 6
 _TRIAL = "fix-"
 
@@ -58,14 +58,14 @@ class Aim:
 
     Args:
         comparison: the difference, with its origins.
-        pins: names of the pins that made the runs identical.
+        interventions: names of the interventions that made the runs identical.
         excluded: names of state tensors that are left out.
-        shown: whether something else shows the cause too: pins with which a pair was identical, or draws that
-            differed. Then no more pairs are made than are needed.
+        shown: whether something else shows the cause too: interventions with which a pair was identical, or
+            draws that differed. Then no more pairs are made than are needed.
     """
 
     comparison: Comparison
-    pins: tuple[str, ...] = ()
+    interventions: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     shown: bool = False
 
@@ -164,7 +164,7 @@ class _Search:
         self, project: Project, findings: Sequence[Finding], needed: int
     ) -> tuple[Project, _Trial] | None:
         """The first patch that helps: with it nothing differs, or the first origin is another one."""
-        proposal = propose(findings, project, pins=self._terms.aim.pins)
+        proposal = propose(findings, project, interventions=self._terms.aim.interventions)
         self._refusals += proposal.refusals
         failed: tuple[Project, _Trial] | None = None
         for patch in proposal.patches:

@@ -78,7 +78,7 @@ def iterate(state: State, runner: Runner) -> State:
 def hides_a_generator(state: State, runner: Runner) -> bool:
     """Whether an unseeded generator was drawn from of which no origin speaks: another may hide it."""
     findings, localisation = state.comparison.findings, state.localisation
-    wanted = runner.request.interventions and localisation is not None and localisation.pair is not None
+    wanted = runner.request.intervene and localisation is not None and localisation.pair is not None
     first_is_one = bool(findings) and bool(specification_of(findings[0].cause).seeded_by)
     return wanted and first_is_one and not unseeded_of(state.drawn) <= {finding.cause for finding in findings}
 

@@ -85,7 +85,7 @@ def _localisation(state: State, runner: Runner) -> Localisation:
 def _kept_seconds(state: State, runner: Runner) -> float:
     """How much time is kept for a change that the draw log suggests, whatever the operations show."""
     request, series = runner.request, runner.series
-    if not unseeded_of(state.drawn) or request.quick or not request.interventions:
+    if not unseeded_of(state.drawn) or request.quick or not request.intervene:
         return 0.0
     return min(_KEPT_RUNS * series.first_seconds + _KEPT_S, series.budget_s / 2)
 

@@ -32,7 +32,7 @@ def answer(state: State, runner: Runner) -> None:
 
 
 def patch_draws(state: State, runner: Runner) -> State:
-    """Try the change that the draw log suggests: no pin is needed where runs are identical with it.
+    """Try the change that the draw log suggests: no intervention is needed where runs are identical with it.
 
     Returns:
         the state with a `trial` where they were.
@@ -43,8 +43,8 @@ def patch_draws(state: State, runner: Runner) -> State:
     comparison = replace(state.comparison, findings=findings)
     one_is_fresh = any(specification_of(each.cause).seeded_by for each in findings)
     causes = sorted(unseeded_of(state.drawn) if one_is_fresh else ())
-    pins = tuple(specification_of(cause).seeded_by for cause in causes)
-    aim = Aim(comparison, pins, state.excluded, shown=True)
+    interventions = tuple(specification_of(cause).seeded_by for cause in causes)
+    aim = Aim(comparison, interventions, state.excluded, shown=True)
     fix = try_patch(runner, aim, Effort(1, 1, last_step(state)))
     if fix is None or not fix.confirmed:
         return state
@@ -54,7 +54,7 @@ def patch_draws(state: State, runner: Runner) -> State:
 
 def _can_patch_draws(state: State, runner: Runner) -> bool:
     localisation = state.localisation
-    if localisation is None or not runner.request.interventions or state.role != 1:
+    if localisation is None or not runner.request.intervene or state.role != 1:
         return False
     return localisation.pair is not None or localisation.too_long
 
@@ -68,23 +68,23 @@ def try_patch(runner: Runner, aim: Aim, effort: Effort) -> Fix | None:
         return None
     try:
         return find_fix(runner, replace(aim, comparison=comparison), effort)
-    except (SamebitsError, OSError):  # other pins are tried, or more pairs with them
+    except (SamebitsError, OSError):  # other interventions are tried, or more pairs with them
         return None
 
 
 def remedy(state: State, runner: Runner) -> State:
-    """Give each finding whose cause is known a remedy, and the first one all that the pins did."""
+    """Give each finding whose cause is known a remedy, and the first one all that the interventions did."""
     if not state.differs:
         return state
     comparison, project = _with_remedies(state.comparison, runner)
     if state.confirmed is not None:
-        pins = state.confirmed.pins
+        interventions = state.confirmed.interventions
         findings = tuple(remedied(each, state.confirmed) for each in comparison.findings)
-        comparison = with_whole_set(replace(comparison, findings=findings), pins, project)
+        comparison = with_whole_set(replace(comparison, findings=findings), interventions, project)
     elif state.trial is not None:
         remedies = [finding.remedy for finding in comparison.findings if finding.remedy is not None]
-        pins = tuple(dict.fromkeys(pin for remedy in remedies for pin in remedy.controls))
-        comparison = with_whole_set(comparison, pins, project)
+        interventions = tuple(dict.fromkeys(name for remedy in remedies for name in remedy.controls))
+        comparison = with_whole_set(comparison, interventions, project)
     return replace(state, comparison=comparison)
 
 
@@ -99,9 +99,9 @@ def fix(state: State, runner: Runner) -> State:
     effort, trial = _effort(state, runner), state.trial
     undone = trial is None or (runner.request.fix and not trial.confirmed)
     if undone and effort is not None:
-        pins = state.confirmed.pins if state.confirmed is not None else ()
+        interventions = state.confirmed.interventions if state.confirmed is not None else ()
         try:
-            trial = find_fix(runner, Aim(state.comparison, pins, state.excluded), effort)
+            trial = find_fix(runner, Aim(state.comparison, interventions, state.excluded), effort)
         except (SamebitsError, OSError) as error:  # the verdict stands
             return state.noted(Note.of(NoteCode.PATCH_SEARCH_FAILED, str(error)))
     if trial is None:

@@ -47,9 +47,9 @@ class State:
         searched: whether all origins were looked for.
         seen_again: False where further runs with nothing changed did not differ.
         n_identical: how many pairs were identical although nothing was changed that matters.
-        confirmed: the smallest set of pins with which the runs were identical, if there is one.
+        confirmed: the smallest set of interventions with which the runs were identical, if there is one.
         trial: what runs with a patch showed while the cause was looked for; None where none was tried.
-        trials: the same of each set of pins for which a patch was tried.
+        trials: the same of each set of interventions for which a patch was tried.
         fix: what came of looking for a patch.
         out_of_time: whether there was no time to try everything.
         interrupted: whether Ctrl-C ended the search.

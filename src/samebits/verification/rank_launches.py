@@ -38,7 +38,7 @@ class LaunchRequest:
         runs: how many launches are compared, at least 2.
         steps: stop each rank after this many steps.
         level: `op` records every operation already in the first launches.
-        words: further words for `samebits run`: seeds, switches, pins.
+        words: further words for `samebits run`: seeds, switches, interventions.
         localise: on a difference, launch twice more to find the operation.
         output: where the script's standard output goes: `inherit` or `stderr`.
         environment: variables that every launch has beside the user's own.

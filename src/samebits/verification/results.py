@@ -126,7 +126,8 @@ class Fix:
         known = finding.remedy or Remedy("")
         if self.patch is None or (known.trial is not None and self.confirmed is None):
             return known
-        if known.trial is not None and not self.confirmed:  # what the pins have shown stays, the lines do not
+        if known.trial is not None and not self.confirmed:
+            # What the interventions have shown stays; the lines do not.
             return replace(known, before="", after="", changes=())
         shown = (known.before, known.after)
         before, after = shown if known.after and known.after in self._added() else self.patch.first

@@ -65,7 +65,7 @@ class Plan:
         purpose: see `ScriptRun`.
         role: which of the compared runs it repeats, from 0: `--stress` perturbs it as that one.
         limit_s: seconds after which it is ended; None for no limit of its own.
-        pins: names of the pins that it has beside the request's.
+        interventions: names of the interventions that it has beside the request's.
         more: how many runs are expected to follow it before the question that it belongs to is answered.
     """
 
@@ -75,7 +75,7 @@ class Plan:
     purpose: Purpose = Purpose.COMPARE
     role: int = 0
     limit_s: float | None = None
-    pins: tuple[str, ...] = ()
+    interventions: tuple[str, ...] = ()
     more: int = 0
 
 
@@ -288,10 +288,10 @@ class Series:
         return not self.child and self._stdin.can_be_shared() and self._concurrency.allows_two()
 
     def _has_fixed_addresses(self, plan: Plan) -> bool:
-        """Whether a run starts without address space randomisation by a pin or a switch."""
-        pins = tuple(dict.fromkeys((*self.request.pins, *plan.pins)))
-        pinned = bool(pins) and self._pinned(self._perturbation(plan.role), pins).fixed_layout
-        return pinned or (holds_layout(self.request.control) and can_fix_layout())
+        """Whether a run starts without address space randomisation by an intervention or a switch."""
+        interventions = tuple(dict.fromkeys((*self.request.interventions, *plan.interventions)))
+        perturbation = self._with_interventions(NONE, interventions)
+        return perturbation.fixed_layout or (holds_layout(self.request.control) and can_fix_layout())
 
     def _make(self, plans: Sequence[Plan]) -> list[ScriptRun]:
         left, phase = self._seconds_left(), self._phase(plans)
@@ -311,7 +311,7 @@ class Series:
     def _job(self, plan: Plan, phase: Phase, left: float | None) -> Job:
         """The run that a plan asks for, with `left` seconds at most."""
         settings = self._settings(plan, phase)
-        perturbation = self._pinned(self._perturbation(plan.role), settings.pins)
+        perturbation = self._with_interventions(self._perturbation(plan.role), settings.interventions)
         settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
         if self._has_fixed_addresses(plan):
             # Addresses follow from what is allocated, so that both runs have to do the same: neither is
@@ -339,7 +339,7 @@ class Series:
             no_arguments=self.request.no_arguments,
             phase=phase.text(),
             control=self.request.control,
-            pins=tuple(dict.fromkeys((*self.request.pins, *plan.pins))),
+            interventions=tuple(dict.fromkeys((*self.request.interventions, *plan.interventions))),
         )
         if plan.purpose == Purpose.COMPARE:
             settings = replace(settings, earlier=self._earlier(settings.record))
@@ -392,14 +392,14 @@ class Series:
             return NONE
         return stress(role, {**os.environ, **self.request.environment})  # what is pinned is not perturbed
 
-    def _pinned(self, perturbation: Perturbation, pins: tuple[str, ...]) -> Perturbation:
-        """What the run gets besides, with that of its pins: what is pinned is not perturbed."""
-        if not pins:
+    def _with_interventions(self, perturbation: Perturbation, interventions: tuple[str, ...]) -> Perturbation:
+        """What the run gets besides, with that of its interventions: what is pinned is not perturbed."""
+        if not interventions:
             return perturbation
         from samebits.interventions import combine
 
         request = self.request
-        plan = combine(pins, request.control, {**os.environ, **request.environment})
+        plan = combine(interventions, request.control, {**os.environ, **request.environment})
         variables = {**perturbation.environment, **plan.environment}
         fixed = perturbation.fixed_layout or plan.fixed_layout
         return replace(perturbation, environment=variables, fixed_layout=fixed)

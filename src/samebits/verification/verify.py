@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from samebits.errors import SamebitsError
 from samebits.records.creation import drop_contents, sidecars
 from samebits.records.notes import Note, NoteCode
-from samebits.verification._intervene import PinnedRuns, intervene, look_again, terms_of
+from samebits.verification._intervene import InterventionPairs, intervene, look_again, terms_of
 from samebits.verification._iterate import hides_a_generator, iterate
 from samebits.verification._judge import cut_short, exclude_unread, judge, judge_again, run_first
 from samebits.verification._localise import has_only_unread, localise, take_origins
@@ -94,20 +94,20 @@ def _explanation(state: State, runner: Runner) -> Iterator[State]:
     answer(state, runner)
     if runner.request.quick:
         return
-    if hides_a_generator(state, runner):  # one run tells what any number of pins would only suggest
+    if hides_a_generator(state, runner):  # one run tells what any number of interventions would only suggest
         yield (state := iterate(state, runner))
     yield (state := patch_draws(state, runner))
     if state.trial is not None:
         if lacks_difference(state) and not (state.searched or _is_split(state)):
             yield iterate(state, runner)
         return
-    pinned = PinnedRuns(runner, terms_of(state, runner, begun))
-    yield (state := look_again(state, runner, pinned))
-    yield (state := (yield from intervene(state, runner, pinned)))
+    pairs = InterventionPairs(runner, terms_of(state, runner, begun))
+    yield (state := look_again(state, runner, pairs))
+    yield (state := (yield from intervene(state, runner, pairs)))
     if not state.searched and (state.confirmed is None or lacks_difference(state)):
         yield (state := iterate(state, runner))
     if state.confirmed is None:
-        yield (yield from intervene(state, runner, pinned, all_pins=True))
+        yield (yield from intervene(state, runner, pairs, try_all=True))
 
 
 def _conclusion(state: State, runner: Runner) -> Iterator[State]:
