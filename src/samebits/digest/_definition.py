@@ -94,7 +94,7 @@ N_DIMS = 20
 
 
 def header(dtype: str) -> int:
-    """The header word of a descriptor, but for the number of dimensions and the strided bit."""
+    """Return the header word of a descriptor, but for the number of dimensions and the strided bit."""
     code, width = DTYPES[dtype]
     return code | (width.bit_length() - 1) << 8
 
@@ -108,7 +108,7 @@ def _mix(x: int) -> int:
 
 
 def close(sums: Sequence[int], n_bytes: int, code: int, sizes: Sequence[int]) -> bytes:
-    """The 16 bytes of a digest from its 16 block sums (of chains, then of trails)."""
+    """Return the 16 bytes of a digest from its 16 block sums (of chains, then of trails)."""
     h0, h1 = FOLD_START
     for value in (*sums, n_bytes, code, len(sizes), *sizes):
         h0 ^= value
@@ -121,5 +121,5 @@ def close(sums: Sequence[int], n_bytes: int, code: int, sizes: Sequence[int]) ->
 
 
 def absent(dtype: str, sizes: Sequence[int]) -> bytes:
-    """The digest of a tensor without contents: its header alone."""
+    """Return the digest of a tensor without contents: its header alone."""
     return close((0,) * (2 * SUMS), 0, DTYPES.get(dtype, (0, 0))[0] | ABSENT, sizes)

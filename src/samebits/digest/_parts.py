@@ -1,4 +1,4 @@
-"""What a wrapper subclass keeps beside its tensors, as text: the second value of `__tensor_flatten__`."""
+"""The parts of a tensor subclass: its tensors, and as text the second value of `__tensor_flatten__`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_CONTEXT = "NoneType None"
 
 
 def context_of(tensor: Any) -> tuple[str, tuple[torch.Tensor, ...]]:
-    """The context of a wrapper subclass as text, and the tensors in it.
+    """Return the context of a wrapper subclass as text, and the tensors in it.
 
     The same value gives the same text in every process. An object of a class that has no defined contents (a
     device mesh, a function) counts by the name of its class only. The context is that of the detached tensor:
@@ -63,7 +63,7 @@ def _text(value: Any, found: list[torch.Tensor], depth: int) -> str:
 
 
 def _container(value: Any, found: list[torch.Tensor], depth: int) -> str | None:
-    """The contents of a container; None for anything else."""
+    """Return the contents of a container as text; None for anything else."""
     if isinstance(value, Mapping):
         entries = [(_text(key, found, depth), _text(value[key], found, depth)) for key in value]
         return f"{sorted(entries)}"
@@ -85,7 +85,7 @@ _COMPRESSED_BY_COLUMN = (torch.sparse_csc, torch.sparse_bsc)
 
 @dataclass(frozen=True)
 class Parts:
-    """What a tensor consists of.
+    """The parts of a tensor.
 
     Args:
         tag: its kind, with everything that its parts do not tell.
@@ -106,7 +106,7 @@ def has_contents(tensor: torch.Tensor) -> bool:
 
 
 def absent_digest(tensor: torch.Tensor) -> bytes:
-    """The digest of a tensor without contents; a size that is a symbol counts as 2^64 - 1."""
+    """Return the digest of a tensor without contents; a size that is a symbol counts as 2^64 - 1."""
     sizes = tuple(size if isinstance(size, int) else d.MASK for size in tensor.shape)
     return d.absent(dtype_name(tensor.dtype), sizes)
 
@@ -117,14 +117,14 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def readable(tensor: torch.Tensor) -> torch.Tensor:
-    """A strided tensor with the same logical contents for the two layouts that hide their memory."""
+    """Return a strided tensor with the same logical contents for the two layouts that hide their memory."""
     if tensor.layout is torch.strided and not tensor.is_nested and tensor.numel() and tensor.data_ptr() == 0:
         return tensor.clone()  # zeros that were never written, as forward-mode differentiation makes them
     return tensor.to_dense() if tensor.is_mkldnn else tensor
 
 
 def parts_of(tensor: torch.Tensor) -> Parts | None:
-    """The parts, None for a strided tensor that can be read as it is."""
+    """Return the parts; None for a strided tensor that can be read as it is."""
     flatten = getattr(tensor, "__tensor_flatten__", None)
     if flatten is not None:
         waiting = getattr(tensor, "trigger_wait", None)
@@ -158,7 +158,7 @@ def parts_of(tensor: torch.Tensor) -> Parts | None:
 
 
 def _components(tensor: torch.Tensor) -> tuple[torch.Tensor, ...] | None:
-    """The tensors that make up a sparse tensor, None for any other."""
+    """Return the tensors that make up a sparse tensor; None for any other."""
     if tensor.layout is torch.sparse_coo:
         return tensor._indices(), tensor._values()
     if tensor.layout in _COMPRESSED_BY_ROW:

@@ -24,7 +24,7 @@ BINDINGS_ABI = 5
 
 
 def load_module() -> Any:
-    """The module, None if this installation has none or that of another version."""
+    """Load the module; None if this installation has none or that of another version."""
     try:
         from samebits import _reader
     except ImportError:
@@ -33,7 +33,7 @@ def load_module() -> Any:
 
 
 def open_reader(library: NativeLibrary | None) -> Reader | None:
-    """What looks at plain CPU tensors of the common dtypes and digests them; None where it cannot.
+    """Return a digester of plain CPU tensors of the common dtypes; None where there can be none.
 
     It learns addresses and sizes through DLPack's C exchange (`__dlpack_c_exchange_api__`, DLPack 1.3), which
     torch has from 2.10 on.
@@ -60,7 +60,7 @@ def open_reader(library: NativeLibrary | None) -> Reader | None:
 
 
 def open_scanner() -> Scanner | None:
-    """What looks at the arguments of ops in portable mode; None where it cannot, as for `open_reader`."""
+    """Return a scanner of op arguments for portable mode; None where `open_reader` gives None."""
     module = load_module()
     exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
     if module is None or exchange is None:
@@ -104,7 +104,7 @@ class NativeLibrary:
 
 
 def find_library() -> Path | None:
-    """The file that setup.py built, None if this installation has none."""
+    """Return the file that setup.py built; None if this installation has none."""
     package = Path(__file__).resolve().parent.parent
     for suffix in importlib.machinery.EXTENSION_SUFFIXES:
         path = package / f"_native{suffix}"
@@ -161,7 +161,7 @@ def _entry_of(path: Path, function: str) -> int | None:
 
 @functools.cache
 def load() -> NativeLibrary | None:
-    """The library this process uses, None for the torch back end.
+    """Load the library that this process uses; None for the torch back end.
 
     Raises:
         SamebitsError: if the variable `SAMEBITS_DIGEST_BACKEND` asks for a back end that is not there.

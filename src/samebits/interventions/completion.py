@@ -137,7 +137,7 @@ def _fix_callbacks(replacements: Replacements, module: Any) -> None:
 
 
 class Sent:
-    """What is put into a queue, on its way.
+    """A value on its way through a queue, with its sender.
 
     Args:
         value: the thing itself.
@@ -152,7 +152,7 @@ class Sent:
 
 
 class Inbox:
-    """What has come out of a queue and was not yet handed to the script.
+    """The values that came out of a queue and were not yet handed to the script.
 
     Args:
         take: takes the next thing, waiting for that many seconds at most; raises `queue.Empty`.
@@ -172,7 +172,7 @@ class Inbox:
         return any(self._arrived.values())
 
     def next(self, end: float | None) -> Any:
-        """The next thing in turn.
+        """Return the next value in turn.
 
         Args:
             end: moment of `monotonic` to wait until; None for ever.
@@ -212,14 +212,14 @@ class Inbox:
             return
 
     def _in_turn(self) -> Sender | None:
-        """Of those that may still send, or have, the one from which least was taken."""
+        """Return the sender from which least was taken, of those that have sent or may still send."""
         self._expected |= self._children()
         senders = {sender for sender, things in self._arrived.items() if things}
         senders |= self._expected.keys() - self._passed_over
         return min(senders, key=lambda sender: (self._given.get(sender, 0), sender), default=None)
 
     def _is_over(self, sender: Sender, since: float) -> bool:
-        """Whether nothing more is to be waited for."""
+        """Tell whether nothing more is to be waited for."""
         if monotonic() - since > PATIENCE_S:
             return True
         if self._expected[sender].exitcode is None:
@@ -299,7 +299,7 @@ def _own_place() -> Sender:
 
 
 def _children() -> dict[Sender, Any]:
-    """The processes that this one has started and not yet joined."""
+    """Return the processes that this one has started and not yet joined."""
     listed: Any = sys.modules["multiprocessing.process"]
     return {tuple(child._identity): child for child in list(listed._children)}
 

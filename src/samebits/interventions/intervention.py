@@ -158,7 +158,7 @@ class OpenedFiles:
 
 
 def _descriptor(contents: bytes) -> int:
-    """A real file, which C code can read too; it is gone when it is closed."""
+    """Return a real file, which C code can read too; it is gone when it is closed."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("samebits")
     else:

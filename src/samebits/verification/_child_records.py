@@ -24,7 +24,7 @@ _POOL = "pool-"
 
 
 def children_of(record: str, tools: Tools) -> dict[str, Path]:
-    """The records of the children that trained, by name; those of their children too."""
+    """Return the records of the children that trained, and of their children, by name."""
     found: dict[str, Path] = {}
     for path in sorted(children_folder(record).glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)
@@ -37,7 +37,7 @@ def children_of(record: str, tools: Tools) -> dict[str, Path]:
 def with_children(
     comparison: Comparison, records: tuple[str, str], tools: Tools, excluded: Collection[str] = ()
 ) -> Comparison:
-    """The verdict over two runs and their children.
+    """Return the verdict over two runs and their children.
 
     Where the state of the two starting processes is the same, that of each child is looked at, whether or
     not values that these processes only report differ.
@@ -72,7 +72,7 @@ def with_children(
 
 
 def _also(apart: dict[str, Comparison], shown: str) -> list[Note]:
-    """Which other children differ in their state."""
+    """Note the other children whose state differs."""
     others = [(name, found.first_step) for name, found in apart.items() if name != shown]
     return [Note.of(NoteCode.CHILDREN_DIFFER_TOO, *others)] if others else []
 
@@ -80,7 +80,7 @@ def _also(apart: dict[str, Comparison], shown: str) -> list[Note]:
 def _judged(
     name: str, paths: tuple[Path | None, Path | None], tools: Tools, excluded: Collection[str]
 ) -> Comparison:
-    """The verdict over one child, by its records in the two runs."""
+    """Return the verdict over one child, by its records in the two runs."""
     first, second = paths
     if first is None or second is None:
         which = "first" if first is None else "second"
@@ -94,7 +94,7 @@ def _judged(
 
 
 def _by_chance(name: str, found: Comparison) -> Comparison:
-    """The verdict over one of several processes of a pool that trained: which took which task is chance."""
+    """Take back the verdict over one of several pool processes that trained: chance gives each its tasks."""
     if found.verdict != "different":
         return found
     reason = (
@@ -105,7 +105,7 @@ def _by_chance(name: str, found: Comparison) -> Comparison:
 
 
 def _doubted(comparison: Comparison, reason: str) -> Comparison:
-    """A verdict whose state a child leaves open."""
+    """Return a verdict whose state a child leaves open."""
     if comparison.verdict == "identical":
         return replace(comparison, verdict="not_judged", state="not_judged", reason=reason)
     number = len(comparison.reported)
@@ -114,7 +114,7 @@ def _doubted(comparison: Comparison, reason: str) -> Comparison:
 
 
 def _joined(comparison: Comparison, judged: dict[str, Comparison]) -> Comparison:
-    """A verdict with those of children whose state is the same in both runs."""
+    """Join a verdict with those of children whose state is the same in both runs."""
     steps = comparison.steps + sum(found.steps for found in judged.values())
     notes = (Note.of(NoteCode.CHILD_COMPARED, name, found.steps) for name, found in judged.items())
     differing = {name: found for name, found in judged.items() if found.verdict == "different"}
@@ -131,7 +131,7 @@ def _joined(comparison: Comparison, judged: dict[str, Comparison]) -> Comparison
 
 
 def focused(run: ScriptRun, child: str) -> ScriptRun:
-    """A run, with the record of one of its children in the place of its own."""
+    """Return the run with the record of one of its children instead of its own."""
     record = run.record
     for name in child.split("/"):
         record = str(children_folder(record) / f"{name}{SUFFIX}")

@@ -102,7 +102,7 @@ class InterventionPairs:
         self._made = 0
 
     def test(self, interventions: InterventionSet) -> Outcome:
-        """The outcome of a pair with these interventions, which is made if there is none yet."""
+        """Return the outcome of a pair with these interventions; make the pair if there is none yet."""
         known = self._outcomes.get(frozenset(interventions))
         if known is None:
             known = self._outcomes[frozenset(interventions)] = self._pair(interventions)
@@ -118,11 +118,11 @@ class InterventionPairs:
         return self._outcome(interventions, Pair(first, second))
 
     def call_chance(self, interventions: InterventionSet) -> None:
-        """From now on the pair with these interventions that was identical counts as one that differed."""
+        """Count the identical pair with these interventions as one that differed from now on."""
         self._outcomes[frozenset(interventions)] = "different"
 
     def n_different(self) -> int:
-        """With how many sets of interventions the runs differed."""
+        """Return with how many sets of interventions the runs differed."""
         return sum(outcome == "different" for outcome in self._outcomes.values())
 
     def in_vain(self) -> frozenset[str]:
@@ -132,7 +132,7 @@ class InterventionPairs:
         return frozenset(itertools.chain.from_iterable(in_vain))
 
     def without_any(self) -> tuple[int, bool]:
-        """How many pairs with nothing pinned were identical before one differed, and whether one did.
+        """Count identical pairs without interventions until one differs, and tell whether one did.
 
         What differed only once is gone with any intervention.
 
@@ -189,7 +189,7 @@ class InterventionPairs:
 
 
 def divergence_of(comparison: Comparison) -> object:
-    """Where runs differ first: the step, and what differs there."""
+    """Return where runs differ first: the step, and what differs there."""
     first = next(iter(comparison.step_findings), None)
     return comparison.first_step, first and (
         first.origin.kind,
@@ -253,7 +253,7 @@ def intervene(state: State, runner: Runner, pairs: InterventionPairs, *, try_all
 
 
 def _possible(given: Sequence[str]) -> InterventionSet:
-    """Names of the interventions that can be had here, and that not every run has already."""
+    """Return the interventions that are possible here and that not every run has already."""
     return tuple(each.name for each in INTERVENTIONS if each.name not in given and not why_not(each))
 
 
@@ -313,7 +313,7 @@ def _causes(state: State) -> set[Cause]:
 
 
 def _shown(state: State, result: SearchResult, confirmation: Confirmation, *, enough: bool) -> State:
-    """The state with interventions that made the runs identical."""
+    """Return the state with interventions that made the runs identical."""
     if result.minimal and enough:
         return _confirmed(state, confirmation)
     doubted = _with_doubt(state, confirmation, _WHICH if enough else _BY_CHANCE)
@@ -331,7 +331,7 @@ def _with_doubt(state: State, shown: Confirmation, open_question: str) -> State:
 
 
 def _without_success(state: State, result: SearchResult, pairs: InterventionPairs, *, try_all: bool) -> State:
-    """The state where no interventions made the runs identical."""
+    """Return the state where no interventions made the runs identical."""
     state = replace(state, out_of_time=state.out_of_time or not result.minimal)
     if not try_all:
         return state

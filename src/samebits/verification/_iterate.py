@@ -48,7 +48,7 @@ _PARTS = {
 
 @dataclass(frozen=True)
 class _AllOrigins:
-    """What the rounds showed.
+    """The result of the rounds.
 
     Args:
         findings: origins, those of the op-level pair first, with the difference of their values where it is
@@ -76,7 +76,7 @@ def iterate(state: State, runner: Runner) -> State:
 
 
 def hides_a_generator(state: State, runner: Runner) -> bool:
-    """Whether an unseeded generator was drawn from of which no origin speaks: another may hide it."""
+    """Tell whether no origin accounts for a draw from an unseeded generator: another may hide it."""
     findings, localisation = state.comparison.findings, state.localisation
     wanted = runner.request.intervene and localisation is not None and localisation.pair is not None
     first_is_one = bool(findings) and bool(specification_of(findings[0].cause).seeded_by)
@@ -140,7 +140,7 @@ class _Rounds:
                 return
 
     def _fresh(self, pair: Pair, origins: OriginSearch) -> list[Finding]:
-        """The findings of a pair that are not known yet, nor a mere consequence."""
+        """Return those findings of a pair that are neither known yet nor a mere consequence."""
         if not self.findings:
             return list(origins.findings)
         return [
@@ -174,7 +174,7 @@ class _Rounds:
             return _rules_for(a, b, found.origin)
 
     def _first_round(self) -> tuple[Pair, OriginSearch | None]:
-        """A race may hide in one pair, and there are the values of the first origin to show."""
+        """Make the first round, again where a pair hid a race or did not fetch the first origin's values."""
         for _ in range(MOST_ATTEMPTS):
             pair, origins = self._round()
             if self.findings[0].origin.difference is not None or origins is not None or not self._own[0]:
@@ -183,7 +183,7 @@ class _Rounds:
         return pair, origins
 
     def _round(self) -> tuple[Pair, OriginSearch | None]:
-        """One pair with all rules so far."""
+        """Make one pair with all rules so far."""
         substitution = Substitution(tuple(self._rules), first_step=self._localisation.first_op_step)
         first = self._kept_by(substitution)
         pair = Pair(first, self._given(replace(substitution, source=first.record)))
@@ -199,7 +199,7 @@ class _Rounds:
         return pair, origins_of(pair, self._tools, self._state.excluded, self._explained(), until)
 
     def _kept_by(self, substitution: Substitution) -> ScriptRun:
-        """A run that kept the values: that of the op-level pair, or an earlier one, if it kept all of them.
+        """Return a run that saved all the values: that of the op-level pair, an earlier one, or a new one.
 
         A new one also keeps what may turn out to be an origin in the next round.
         """
@@ -217,7 +217,7 @@ class _Rounds:
         return self._keeper
 
     def _given(self, substitution: Substitution) -> ScriptRun:
-        """A run that is given them; it goes to the end where they are only compared."""
+        """Make a run that gets these values; where they are only compared, it goes to its end."""
         stops = any(rule.replaces for rule in substitution.rules)
         settings = replace(
             self._settings(),
@@ -261,7 +261,7 @@ class _Rounds:
 
 
 def _is_of(new: Finding, known: Finding) -> bool:
-    """Whether a finding belongs to one that is known: the same line, or its backward."""
+    """Tell whether a finding belongs to a known one: the same line, or its backward."""
     origin, other = new.origin, known.origin
     if origin.site is not None and line_of(origin.site) == line_of(other.site):
         return origin.op == other.op or new.cause == known.cause != Cause.UNKNOWN
@@ -271,13 +271,13 @@ def _is_of(new: Finding, known: Finding) -> bool:
 
 
 def _unplaced(pair: Pair) -> bool:
-    """Whether a difference remains for want of a value that could be put in its place."""
+    """Tell whether a difference remains because a value could not be replaced."""
     info = pair.second.info
     return info is None or any(note.code is NoteCode.NOT_PLACED for note in info.notes)
 
 
 def _rules_for(a: OpenRecord, b: OpenRecord, origin: Origin) -> tuple[Rule, ...]:
-    """By which rules the values of an origin are kept in one run and put in place in another.
+    """Return the rules by which one run saves the values of an origin and another one uses them.
 
     Args:
         a: record of the first run of the pair that showed it.
@@ -316,13 +316,13 @@ def _rule(event: Event) -> Rule:
 
 
 def _backward_rules(a: OpenRecord, b: OpenRecord, event: Event) -> tuple[Rule, ...]:
-    """Rules for the backward ops to which autograd hands on an argument that differs, such as a factor."""
+    """Return rules for backward ops that get an argument that differs from autograd, such as a factor."""
     ours, theirs = (_backward_arguments(record, event) for record in (a, b))
     return tuple(rule for rule, texts in ours.items() if texts != theirs.get(rule, texts))
 
 
 def _backward_arguments(record: OpenRecord, event: Event) -> dict[Rule, list[str]]:
-    """The arguments of the backward ops of an event's line, in its step."""
+    """Return the arguments of the backward ops of an event's line, in its step."""
     found: dict[Rule, list[str]] = {}
     for other in record.events((EventKind.OP,), event.step, event.step):
         if other.forward_site is not None and line_of(other.forward_site) == line_of(event.site):

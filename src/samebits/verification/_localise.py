@@ -31,7 +31,7 @@ _SPARE_STEPS = 3  # a race moves: later pairs may go further than the first diff
 
 @dataclass(frozen=True)
 class Localisation:
-    """What the pairs showed.
+    """The result of the op-level pairs.
 
     Args:
         pair: the pair of op-level runs that differed; None when none did.
@@ -83,7 +83,7 @@ def _localisation(state: State, runner: Runner) -> Localisation:
 
 
 def _kept_seconds(state: State, runner: Runner) -> float:
-    """How much time is kept for a change that the draw log suggests, whatever the operations show."""
+    """Return how much time to reserve for a change that the draw log suggests."""
     request, series = runner.request, runner.series
     if not unseeded_of(state.drawn) or request.quick or not request.intervene:
         return 0.0
@@ -91,19 +91,19 @@ def _kept_seconds(state: State, runner: Runner) -> float:
 
 
 def unseeded_of(drawn: Iterable[Source]) -> set[Cause]:
-    """The causes among those of some draws that are a generator that was never seeded."""
+    """Return those causes of some draws that are a generator that was never seeded."""
     causes = {source.cause for source in drawn}
     return {cause for cause in causes if specification_of(cause).seeded_by}
 
 
 def has_only_unread(state: State) -> bool:
-    """Whether all that differs is memory that nothing wrote and nothing read."""
+    """Tell whether all that differs is memory that nothing wrote and nothing read."""
     origins = state.localisation.origins if state.localisation is not None else None
     return origins is not None and bool(origins.unread) and not origins.findings
 
 
 def take_origins(state: State) -> State:
-    """The stage that takes the origins, once they are found, in the place of what the steps showed."""
+    """Replace what the steps showed by the origins, if there are any."""
     if state.localisation is None:
         return state
     comparison = with_origins(state.comparison, state.localisation)
@@ -167,7 +167,7 @@ def find_operation(
 
 
 def failed(pair: Pair) -> str:
-    """How a run of the pair failed; empty if none did."""
+    """Say how a run of the pair failed; empty if none did."""
     infos = [run.info for run in (pair.first, pair.second)]
     if None in infos:
         return "a run left no record"
@@ -181,7 +181,7 @@ def origins_of(
     explained: tuple[tuple[Cause, str, int], ...] = (),
     until: float | None = None,
 ) -> OriginSearch | None:
-    """Where the differences of an op-level pair came in; None when there are none, or a record is missing.
+    """Find the origins in an op-level pair; None when nothing differs, or a record is missing.
 
     Args:
         pair: the runs.
@@ -200,14 +200,14 @@ def origins_of(
 
 
 def came_before(origins: OriginSearch) -> bool:
-    """Whether a value that differed may have been written before operations were recorded."""
+    """Tell whether a value that differed may have been written before operations were recorded."""
     if not origins.findings:
         return not origins.unread
     return any(finding.origin.entry == OriginKind.OUTSIDE for finding in origins.findings)
 
 
 def with_origins(comparison: Comparison, localisation: Localisation) -> Comparison:
-    """The verdict of the step-level pair with the findings of the op-level pair."""
+    """Return the verdict of the step-level pair with the findings of the op-level pair."""
     if localisation.origins is None:
         return replace(comparison, notes=(_why_not_found(localisation), *comparison.notes))
     notes = (

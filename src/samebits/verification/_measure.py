@@ -40,13 +40,13 @@ def measure(state: State, tools: Tools) -> State:
 
 
 def is_located(state: State) -> bool:
-    """Whether the op-level pair showed origins."""
+    """Tell whether the op-level pair showed origins."""
     origins = state.localisation.origins if state.localisation is not None else None
     return origins is not None and bool(origins.findings)
 
 
 def lacks_difference(state: State) -> bool:
-    """Whether the values of the first origin are still to be fetched."""
+    """Tell whether the values of the first origin are still to be fetched."""
     if not is_located(state):
         return False
     first = state.comparison.findings[0]
@@ -56,7 +56,7 @@ def lacks_difference(state: State) -> bool:
 
 
 def _with_kept_values(finding: Finding, tools: Tools, pair: Pair) -> Finding:
-    """The finding with its difference, if both runs kept the tensors; else as it was.
+    """Return the finding with its difference if both runs saved the tensors; else as it was.
 
     For a seeding, which has no tensors, those of the first draw after it are taken.
     """
@@ -74,7 +74,7 @@ def _with_kept_values(finding: Finding, tools: Tools, pair: Pair) -> Finding:
 
 
 def _event(record: OpenRecord, origin: Origin, run: int) -> Event | None:
-    """The event of the finding in one run."""
+    """Return the event of the finding in one run."""
     seq = origin.events[run]
     if seq is None:
         return None
@@ -86,7 +86,7 @@ def _event(record: OpenRecord, origin: Origin, run: int) -> Event | None:
 def measured_at(
     tools: Tools, pair: Pair, substitution: Substitution, finding: Finding, rules: range
 ) -> Finding:
-    """A finding with the difference of the first values of its place that were not the same in both runs.
+    """Return a finding with the difference of its first values that were not the same in both runs.
 
     Args:
         tools: open records.
@@ -112,7 +112,7 @@ def measured_at(
 
 
 def draw_after(record: OpenRecord, seeding: Event) -> Event | None:
-    """The first op that draws random numbers after a seeding, in its step."""
+    """Return the first op that draws random numbers after a seeding, in its step."""
     later = (event for event in record.events((EventKind.OP,), seeding.step) if event.seq > seeding.seq)
     return next((event for event in later if any(info.role == Role.RNG for info in event.tensors)), None)
 
@@ -120,7 +120,7 @@ def draw_after(record: OpenRecord, seeding: Event) -> Event | None:
 def _with_difference(
     finding: Finding, ours: dict[int, bytes], theirs: dict[int, bytes], event: Event
 ) -> Finding:
-    """The finding with the difference of the kept tensors, if there is one; else as it was.
+    """Return the finding with the difference of the saved tensors, if there is one; else as it was.
 
     Args:
         finding: an origin.

@@ -60,7 +60,7 @@ def _can_patch_draws(state: State, runner: Runner) -> bool:
 
 
 def try_patch(runner: Runner, aim: Aim, effort: Effort) -> Fix | None:
-    """What runs with a patch show; None where none is tried."""
+    """Try a patch, and return what its runs showed; None where none is tried."""
     comparison, _ = _with_remedies(aim.comparison, runner)
     findings = [each for each in comparison.findings if not specification_of(each.cause).seeded_by]
     whole = all(each.remedy and each.remedy.changes for each in findings)
@@ -119,7 +119,7 @@ def _with_trial(finding: Finding, trial: Fix) -> Finding:
 
 
 def _effort(state: State, runner: Runner) -> Effort | None:
-    """How much is done for a patch; None where nothing is to be tried."""
+    """Return the limits of the search for a patch; None where none is wanted."""
     if state.interrupted or not state.seen_again or not state.differs:
         return None
     if runner.request.fix:

@@ -1,4 +1,4 @@
-"""What is to be verified."""
+"""The request for a verification."""
 
 from __future__ import annotations
 

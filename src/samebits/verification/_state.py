@@ -1,4 +1,4 @@
-"""What is known of a verification at one moment, and what its stages are given to find out more.
+"""The state of a verification at one moment, and the runner that its stages get.
 
 A stage is a function of a state and a runner that returns the next state. What ends a stage early leaves the
 state before it. A stage that knows something in between yields that too.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class State:
-    """What is known of a verification.
+    """The state of a verification.
 
     Args:
         comparison: the verdict, with the findings and notes so far.
@@ -87,23 +87,23 @@ class State:
 
     @property
     def differs(self) -> bool:
-        """Whether the runs differ."""
+        """True if the runs differ."""
         return self.comparison.verdict == "different"
 
     def noted(self, *notes: Note) -> State:
-        """The state with notes before the others."""
+        """Return the state with notes before the others."""
         comparison = replace(self.comparison, notes=(*notes, *self.comparison.notes))
         return replace(self, comparison=comparison)
 
     def failed(self) -> State:
-        """The state with the error of samebits that is being handled."""
+        """Return the state with the error of samebits that is being handled."""
         failure = self.comparison.failure or traceback.format_exc()
         return replace(self, comparison=replace(self.comparison, failure=failure))
 
 
 @dataclass(frozen=True)
 class Runner:
-    """What makes the runs of one verification and compares them.
+    """The runs of one verification, and the functions that compare them.
 
     Args:
         series: makes the runs, and remembers them.
@@ -119,12 +119,12 @@ class Runner:
 
     @property
     def request(self) -> VerifyRequest:
-        """What is verified."""
+        """The request that is verified."""
         return self.series.request
 
 
 def verification_of(state: State, runner: Runner) -> Verification:
-    """The verification as it stands."""
+    """Return the verification as it stands."""
     request = runner.request
     target = request.target
     name = (target.script,) if target.script is not None else ("-m", str(target.module))
@@ -141,7 +141,7 @@ def verification_of(state: State, runner: Runner) -> Verification:
 
 
 def _notes(comparison: Comparison, runner: Runner) -> tuple[Note, ...]:
-    """The notes, with what `--stress` changed instead of the differences in environment that it makes."""
+    """Return the notes, with what `--stress` changed instead of the environment differences it makes."""
     if not runner.request.stress:
         return comparison.notes
     compared = (run for run in runner.series.runs if run.purpose == Purpose.COMPARE)

@@ -25,7 +25,7 @@ _SPARE_STEPS = 3
 def pairs_needed(
     causes: Collection[Cause], same: int = 0, different: int = 1, *, weak: bool = False
 ) -> tuple[int, int]:
-    """How many pairs are needed to say that a difference is gone, and how many are better.
+    """Return how many pairs are needed to say that a difference is gone, and how many are better.
 
     Where pairs that had the difference were identical, it shows only sometimes: then so many are needed that
     they would all be identical by chance once in twenty times at most.
@@ -57,7 +57,7 @@ def last_step(state: State) -> int | None:
 
 
 def least_steps(comparison: Comparison) -> int:
-    """How many steps identical runs have to make to say that a difference is gone: 0 for any number.
+    """Return how many steps identical runs must make to say that a difference is gone: 0 for any number.
 
     Where the number of steps is what differs, or several threads make them, it says nothing.
     """

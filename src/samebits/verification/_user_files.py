@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 20  # of one file; larger ones are data or were generated
 
 
 def read_project(target: Target, findings: Iterable[Finding]) -> Project:
-    """The files of the user that a patch may change.
+    """Read the files of the user that a patch may change.
 
     Args:
         target: what was run.
@@ -45,7 +45,7 @@ def read_project(target: Target, findings: Iterable[Finding]) -> Project:
 
 
 def read_program(target: Target, findings: Iterable[Finding]) -> tuple[SourceFile, ...]:
-    """The user's files, with those of an installed package that is the program: for reading only.
+    """Read the user's files, with those of an installed package that is the program: for reading only.
 
     Args:
         target: what was run.
@@ -66,7 +66,7 @@ def _python_files(place: str) -> list[str]:
 
 
 def project_root(path: str) -> str:
-    """The folder that a path's project is in: its git tree, else the working directory if that holds it."""
+    """Return the folder of a path's project: its git tree, else the working directory if that holds it."""
     folder = path if os.path.isdir(path) else os.path.dirname(path)
     found = folder
     while not os.path.exists(os.path.join(found, ".git")):
@@ -79,7 +79,7 @@ def project_root(path: str) -> str:
 
 
 def main_file(target: Target) -> str:
-    """The file that runs as `__main__`; empty where there is none that can be read."""
+    """Return the file that runs as `__main__`; empty where there is none that can be read."""
     if target.script is not None:
         path = os.path.realpath(script_path(target.script))
         main = os.path.join(path, "__main__.py")
@@ -116,7 +116,7 @@ def _read(path: str) -> SourceFile | None:
 
 
 def _imported(file: SourceFile, folders: list[str]) -> Iterator[str]:
-    """Paths of the modules that a file imports and that lie beside it, or in one of some folders."""
+    """Return the paths of a file's imported modules that lie beside it or in one of some folders."""
     try:
         tree = ast.parse(file.text)
     except (SyntaxError, ValueError):

@@ -48,7 +48,7 @@ class StandardInput:
         return stat.S_ISFIFO(self._mode) or stat.S_ISSOCK(self._mode)
 
     def can_be_shared(self) -> bool:
-        """Whether two runs can have it at the same time: it is no pipe, nor a file that a run has read."""
+        """Tell whether two runs can have it at the same time: no pipe, no file that a run has read."""
         return not (self._is_pipe or self._was_read)
 
     @contextlib.contextmanager
@@ -92,7 +92,7 @@ class StandardInput:
             os.close(writing)  # the child sees the end
 
     def _data(self, stop: int) -> Iterator[bytes]:
-        """What earlier runs were given, then what comes."""
+        """Yield what earlier runs were given, then what comes."""
         kept = self._kept
         if kept is None:
             return
@@ -199,12 +199,12 @@ class WorkingFolder:
         return found
 
     def original(self, path: str) -> str:
-        """The path in the user's own folder of a file in the copy."""
+        """Return the path in the user's own folder of a file in the copy."""
         inside = os.path.relpath(path, self.place)
         return path if inside.startswith(os.pardir) else str(self.source / inside)
 
     def copied(self, path: str) -> str:
-        """How a run in the copy finds a file: a relative path below the folder stays as it is."""
+        """Return the path of a file for a run in the copy: a relative path below the folder stays."""
         full = os.path.normpath(os.path.join(self.source, path))
         if os.path.relpath(full, self.source).startswith(os.pardir):
             full = os.path.realpath(full)
@@ -214,7 +214,7 @@ class WorkingFolder:
         return str(self.place / inside) if os.path.isabs(path) else path
 
     def _link(self, folder: Path, text: str) -> str:
-        """Where a link in the copy leads: within the folder to the copy, elsewhere to where it led."""
+        """Return the target of a link: the copy of a file in the folder, else the original target."""
         full = os.path.normpath(os.path.join(folder, text))
         inside = os.path.relpath(full, self.source)
         if inside.startswith(os.pardir):
@@ -264,14 +264,14 @@ class WorkingFolder:
 
 
 def is_of_tools(folder: str) -> bool:
-    """Whether a folder is of version control, a virtual environment or a cache: no run works on it."""
+    """Tell whether a folder belongs to version control, a virtual environment or a cache."""
     return os.path.basename(folder) in _LEFT_OUT or os.path.isfile(os.path.join(folder, "pyvenv.cfg"))
 
 
 def in_copy(
     copy: WorkingFolder, script: Script, settings: RecordingSettings
 ) -> tuple[Script, RecordingSettings]:
-    """A script and its settings for a run in a fresh copy of the working folder, which is made.
+    """Copy the working folder, and return the script and its settings for a run in the copy.
 
     Args:
         copy: makes it.
@@ -309,5 +309,5 @@ def _make_removable(place: Path) -> None:
 
 
 def newest_first(files: dict[str, tuple[int, int]]) -> Sequence[str]:
-    """The paths of what `listed` gave, the last changed first."""
+    """Return the paths of what `listed` gave, the last changed first."""
     return sorted(files, key=lambda path: (-files[path][1], path))

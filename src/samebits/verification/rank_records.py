@@ -1,4 +1,4 @@
-"""Where the ranks of a distributed run put their records: one folder for each launch, one file for each rank.
+"""The records of the ranks of a distributed run: one folder for each launch, one file for each rank.
 
 The ranks come to it one by one and know nothing of each other. A folder appears under its name with its label
 in it, in one step, so that the first rank makes it and the others find it whole.
@@ -41,7 +41,7 @@ _MOST_LABEL = 1 << 16
 
 
 def rank_record(facts: RankFacts, parent: Path, stem: str) -> Path:
-    """The record of one rank in the folder of its launch, `parent/STEM-N.ranks/rank-R.sbr`.
+    """Return the record of one rank in the folder of its launch, `parent/STEM-N.ranks/rank-R.sbr`.
 
     Ranks that are started again by the elastic launcher get a new folder.
 
@@ -62,7 +62,7 @@ def rank_record(facts: RankFacts, parent: Path, stem: str) -> Path:
 
 
 def given_rank_record(facts: RankFacts, folder: Path, *, force: bool) -> Path:
-    """The record of one rank in a folder that the user named.
+    """Return the record of one rank in a folder that the user named.
 
     Args:
         facts: the rank.
@@ -93,12 +93,12 @@ def given_rank_record(facts: RankFacts, folder: Path, *, force: bool) -> Path:
 
 
 def record_name(rank: int) -> str:
-    """The file name of a rank's record."""
+    """Return the file name of a rank's record."""
     return f"rank-{rank}{SUFFIX}"
 
 
 def read_label(folder: Path) -> dict[str, Any]:
-    """What the label of a folder of records says; empty when it has none that can be read."""
+    """Read the label of a folder of records; empty when it has none that can be read."""
     try:
         with files.open_to_read(folder / LABEL) as file:
             found = json.loads(file.read(_MOST_LABEL))
@@ -145,7 +145,7 @@ def _rename(source: Path, target: Path) -> None:
 
 
 def _replace_label(folder: Path, facts: RankFacts) -> None:
-    """The folder belongs to this launch from now on; what ranks of another one left in it goes.
+    """Label the folder as this launch's, and remove what ranks of another one left in it.
 
     All ranks may do this at once: each removes records only while the label is not theirs yet.
     """
@@ -207,7 +207,7 @@ class LaunchComparison:
 
 
 def find_ranks(folder: str | Path) -> RankRecords:
-    """The records that belong together in a folder.
+    """Find the records that belong together in a folder.
 
     Raises:
         SamebitsError: it is not there, or holds no records of ranks; `ranks-missing`. A record cannot be
@@ -258,7 +258,7 @@ def verify_launches(first: str | Path, second: str | Path) -> LaunchComparison:
 
 
 def combined(results: Mapping[int, Verification], unfit: str | None) -> LaunchComparison:
-    """The verdict over all ranks.
+    """Return the verdict over all ranks.
 
     Args:
         results: by rank.
@@ -284,7 +284,7 @@ def combined(results: Mapping[int, Verification], unfit: str | None) -> LaunchCo
 
 
 def _state(results: Mapping[int, Verification]) -> Verdict:
-    """The verdict over the state of all ranks, of which some differ."""
+    """Return the verdict over the state of all ranks, of which some differ."""
     states = {found.comparison.state for found in results.values()}
     if "different" in states:
         return "different"
@@ -292,7 +292,7 @@ def _state(results: Mapping[int, Verification]) -> Verdict:
 
 
 def _moment(comparison: Comparison) -> tuple[bool, int, int]:
-    """When runs of a rank parted. What a rank got from the others differs where gradients are averaged."""
+    """Return when runs of a rank diverged; values from other ranks differ where gradients are averaged."""
     kinds = [finding.origin.kind for finding in comparison.step_findings] or [EventKind.STEP]
     order = min(_ORDER.index(kind) if kind in _ORDER else len(_ORDER) for kind in kinds)
     return comparison.first_step is None, comparison.first_step or 0, order

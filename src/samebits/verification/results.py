@@ -1,4 +1,4 @@
-"""What a verification found."""
+"""The result of a verification."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Fix:
         return {os.path.realpath(file.before.path): file.before.data for file in self.patch.files}
 
     def words(self) -> str:
-        """Whether it was confirmed, in words."""
+        """Say whether it was confirmed."""
         if self.patch is None:
             return "no patch could be made"
         if self.confirmed:
@@ -115,14 +115,14 @@ class Fix:
         return f"not confirmed: {self.still or 'it was not tried'}"
 
     def shown(self) -> str:
-        """What runs with it showed where they were identical."""
+        """Say what runs with it showed where they were identical."""
         pairs = (
             "1 pair of runs was" if self.pairs == 1 else f"{self.pairs} of {self.pairs} pairs of runs were"
         )
         return f"{pairs} identical" + ("" if self.steps is None else f" in the first {self.steps} steps")
 
     def remedy(self, finding: Finding) -> Remedy:
-        """The finding's remedy with what was learnt here: the whole patch, and what runs with it showed."""
+        """Return the finding's remedy with the whole patch, and what runs with it showed."""
         known = finding.remedy or Remedy("")
         if self.patch is None or (known.trial is not None and self.confirmed is None):
             return known
@@ -138,14 +138,14 @@ class Fix:
         return Remedy(text, known.controls, before, after, self._changes(), trial)
 
     def speaks_for(self, finding: Finding) -> bool:
-        """Whether it is the remedy of this finding too: with it, nothing differed any more."""
+        """Tell whether it is the remedy of this finding too: with it, nothing differed any more."""
         return bool(self.confirmed) and finding.remedy is not None
 
     def _changes(self) -> tuple[LineChange, ...]:
         return () if self.patch is None else self.patch.changes()
 
     def _added(self) -> set[str]:
-        """The lines that the patch adds, without indentation."""
+        """Return the lines that the patch adds, without indentation."""
         return {line.strip() for change in self._changes() for line in change.after}
 
 
