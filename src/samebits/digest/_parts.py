@@ -31,8 +31,8 @@ def context_of(tensor: Any) -> tuple[str, tuple[torch.Tensor, ...]]:
     Args:
         tensor: has `__tensor_flatten__`.
     """
-    found: list[torch.Tensor] = []
-    return _text(_flattened(tensor)[1], found, 0), tuple(found)
+    tensors: list[torch.Tensor] = []
+    return _text(_flattened(tensor)[1], tensors, 0), tuple(tensors)
 
 
 def _flattened(tensor: Any) -> tuple[Any, Any]:
@@ -47,33 +47,34 @@ def _flattened(tensor: Any) -> tuple[Any, Any]:
     return names, context
 
 
-def _text(value: Any, found: list[torch.Tensor], depth: int) -> str:
+def _text(value: Any, tensors: list[torch.Tensor], depth: int) -> str:
     if isinstance(value, torch.Tensor):
-        found.append(value)
-        return f"tensor {len(found)}"
+        tensors.append(value)
+        return f"tensor {len(tensors)}"
     if isinstance(value, _AS_SHOWN) and type(value).__repr__ is not object.__repr__:
         return f"{type(value).__name__} {value!r}"
     if isinstance(value, float):
         return f"float {value.hex()}"
     if depth < _DEEPEST:
-        inside = _container(value, found, depth + 1)
+        inside = _container(value, tensors, depth + 1)
         if inside is not None:
             return f"{type(value).__name__} {inside}"
     return type(value).__qualname__
 
 
-def _container(value: Any, found: list[torch.Tensor], depth: int) -> str | None:
+def _container(value: Any, tensors: list[torch.Tensor], depth: int) -> str | None:
     """Return the contents of a container as text; None for anything else."""
     if isinstance(value, Mapping):
-        entries = [(_text(key, found, depth), _text(value[key], found, depth)) for key in value]
+        entries = [(_text(key, tensors, depth), _text(value[key], tensors, depth)) for key in value]
         return f"{sorted(entries)}"
     if isinstance(value, AbstractSet):
-        return f"{sorted(_text(item, found, depth) for item in value)}"
+        return f"{sorted(_text(item, tensors, depth) for item in value)}"
     if isinstance(value, Sequence):
-        return f"{[_text(item, found, depth) for item in value]}"
+        return f"{[_text(item, tensors, depth) for item in value]}"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
-        return f"{[(field.name, _text(getattr(value, field.name, None), found, depth)) for field in fields]}"
+        named = [(each.name, _text(getattr(value, each.name, None), tensors, depth)) for each in fields]
+        return f"{named}"
     return None
 
 

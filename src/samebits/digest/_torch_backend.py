@@ -110,16 +110,16 @@ def _close(sums: list[int], tensor: torch.Tensor) -> bytes:
 def _groups(tensors: Sequence[torch.Tensor]) -> Iterator[list[_Piece]]:
     """Pieces of all tensors, bundled so that a bundle fills a chunk or ends the list."""
     group: list[_Piece] = []
-    room = CHUNK_BLOCKS
+    left = CHUNK_BLOCKS
     for position, tensor in enumerate(tensors):
         first = 0
         for data in _pieces(tensor, CHUNK_BLOCKS * d.BLOCK):
             blocks = -(-data.numel() // d.BLOCK)
-            if blocks > room:
+            if blocks > left:
                 yield group
-                group, room = [], CHUNK_BLOCKS
+                group, left = [], CHUNK_BLOCKS
             group.append(_Piece(position, first, data))
-            room -= blocks
+            left -= blocks
             first += blocks
     if group:
         yield group

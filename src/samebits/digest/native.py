@@ -60,7 +60,7 @@ def open_reader(library: NativeLibrary | None) -> Reader | None:
 
 
 def open_scanner() -> Scanner | None:
-    """Return a scanner of op arguments for portable mode; None where `open_reader` gives None."""
+    """Return a scanner of op arguments for portable mode; None without the module or DLPack's C exchange."""
     module = load_module()
     exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
     if module is None or exchange is None:
@@ -138,7 +138,7 @@ def open_library(path: Path) -> NativeLibrary | None:
 
 
 def openmp_entry(folder: Path, function: str = "GOMP_parallel") -> int | None:
-    """Address of a function of the OpenMP library that torch brought and this process has loaded.
+    """Return the address of a function of the OpenMP library that torch brought and this process has loaded.
 
     Its threads wait for work between two ops of torch, on the cores that threads of our own would need.
     None where torch has another OpenMP library (macOS, some distributions).
@@ -147,11 +147,11 @@ def openmp_entry(folder: Path, function: str = "GOMP_parallel") -> int | None:
         folder: of torch's libraries.
         function: its name; `GOMP_parallel` runs a function on a team of threads.
     """
-    found = (_entry_of(path, function) for path in sorted(folder.glob("libgomp*.so*")))
-    return next((entry for entry in found if entry is not None), None)
+    addresses = (_address_in(path, function) for path in sorted(folder.glob("libgomp*.so*")))
+    return next((address for address in addresses if address is not None), None)
 
 
-def _entry_of(path: Path, function: str) -> int | None:
+def _address_in(path: Path, function: str) -> int | None:
     try:
         library = ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
         return ctypes.cast(getattr(library, function), ctypes.c_void_p).value

@@ -156,7 +156,7 @@ class Inbox:
 
     Args:
         take: takes the next thing, waiting for that many seconds at most; raises `queue.Empty`.
-        children: the processes that this one has started, by their place.
+        children: the processes that this one has started, by their position.
     """
 
     def __init__(self, take: Take, children: Callable[[], dict[Sender, Any]]) -> None:
@@ -249,7 +249,7 @@ def _putting(replacements: Replacements, original: Any) -> Any:
     @functools.wraps(original)
     def put(self: Any, obj: Any, *args: Any, **kwargs: Any) -> None:
         if replacements.asker.is_direct(calling_frame()):
-            obj = Sent(obj, _own_place())
+            obj = Sent(obj, _own_position())
         original(self, obj, *args, **kwargs)
 
     return put
@@ -293,7 +293,7 @@ def _take_simple(original: Any, queue: Any, seconds: float) -> Any:
     return original(queue)
 
 
-def _own_place() -> Sender:
+def _own_position() -> Sender:
     process: Any = sys.modules["multiprocessing.process"].current_process()
     return tuple(process._identity)
 

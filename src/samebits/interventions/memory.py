@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _EMPTY = ("empty", "empty_like", "empty_strided", "empty_permuted")
 _NEW_EMPTY = ("new_empty", "new_empty_strided", "resize_", "resize_as_")
-_DEFAULT_HANDLER = 306  # its place in NumPy's table of C names (numpy/__multiarray_api.h); new in NumPy 1.22
+_DEFAULT_HANDLER = 306  # its index in NumPy's table of C names (numpy/__multiarray_api.h); new in NumPy 1.22
 _CAPSULE = b"mem_handler"
 
 

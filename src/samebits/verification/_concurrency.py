@@ -150,12 +150,12 @@ class Concurrency:
 
 def _own_streams() -> set[tuple[int, int]]:
     """Return the files that the output of this program goes to."""
-    found = set()
+    files = set()
     for number in (1, 2):
         with contextlib.suppress(OSError):
             status = os.fstat(number)
-            found.add((status.st_dev, status.st_ino))
-    return found
+            files.add((status.st_dev, status.st_ino))
+    return files
 
 
 def _has_memory() -> bool:

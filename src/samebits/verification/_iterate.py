@@ -1,4 +1,4 @@
-"""The stage that finds all origins: run 2 goes on with the values of run 1 put in place of its own."""
+"""The stage that finds all origins: run 2 goes on with the values of run 1."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _WAYS = (
 
 
 _VALUES = (EventKind.BATCH, EventKind.LOSS, EventKind.READ, EventKind.SAVE)
-# How the values at an origin came in -> what of its event is put in place. What came by another order of
-# things, or by another way through the program, has nothing that could be put there.
+# How the values at an origin came in -> which values of its event are replaced. Another order of things, or
+# another way through the program, leaves nothing that could be replaced.
 _PARTS = {
     OriginKind.KERNEL: "out",
     OriginKind.ARGUMENT: "out",
@@ -54,7 +54,7 @@ class _AllOrigins:
         findings: origins, those of the op-level pair first, with the difference of their values where it is
             known.
         notes: what could not be done.
-        agreed: whether the last pair, with the values of all findings put in place, was identical.
+        agreed: whether the last pair, with the values of all findings replaced, was identical.
     """
 
     findings: tuple[Finding, ...]
@@ -68,10 +68,10 @@ def iterate(state: State, runner: Runner) -> State:
     # Where several threads make steps, another run makes the operation at a step of another number.
     if localisation is None or not is_located(state) or state.comparison.several_threads:
         return searched
-    found = _all_origins(searched, runner, localisation)
+    result = _all_origins(searched, runner, localisation)
     # Where the runs agree in the end, what entered late is a finding by now, or followed from one.
-    notes = (n for n in state.comparison.notes if not (found.agreed and n.code is NoteCode.LATE_VALUE))
-    comparison = replace(state.comparison, findings=found.findings, notes=(*notes, *found.notes))
+    notes = (n for n in state.comparison.notes if not (result.agreed and n.code is NoteCode.LATE_VALUE))
+    comparison = replace(state.comparison, findings=result.findings, notes=(*notes, *result.notes))
     return replace(searched, comparison=comparison)
 
 
@@ -84,7 +84,7 @@ def hides_a_generator(state: State, runner: Runner) -> bool:
 
 
 def _all_origins(state: State, runner: Runner, localisation: Localisation) -> _AllOrigins:
-    """Put run 1's values in place at the origins known so far, look for the next ones, and so on.
+    """Give run 2 the values of run 1 at the origins known so far, look for the next ones, and so on.
 
     The first round also tells by how much the values at each origin differ. Where there is nothing to put in
     place, such as another order of operations, the values of the first origin are only compared.
@@ -112,8 +112,8 @@ class _Rounds:
         self._localisation = localisation
         self._rules: list[Rule] = []
         self._own: list[range] = []  # numbers of the rules of each finding
-        self._keeper: ScriptRun | None = None
-        self._kept: tuple[Rule, ...] = ()
+        self._saver: ScriptRun | None = None
+        self._saved: tuple[Rule, ...] = ()
         self._behind: tuple[Rule, ...] = ()
         self.findings: list[Finding] = []
         self.notes: list[Note] = []
@@ -144,34 +144,34 @@ class _Rounds:
         if not self.findings:
             return list(origins.findings)
         return [
-            found
-            for found in origins.findings
-            if not (_unplaced(pair) and found.origin.entry in _WAYS) and not self._is_known(pair, found)
+            finding
+            for finding in origins.findings
+            if not (_unplaced(pair) and finding.origin.entry in _WAYS) and not self._is_known(pair, finding)
         ]
 
-    def _is_known(self, pair: Pair, found: Finding) -> bool:
-        places = {rule.key for rule in self._rules}
-        rules = self._rules_for(pair, found)
-        if rules and all(rule.key in places for rule in rules):
+    def _is_known(self, pair: Pair, finding: Finding) -> bool:
+        keys = {rule.key for rule in self._rules}
+        rules = self._rules_for(pair, finding)
+        if rules and all(rule.key in keys for rule in rules):
             return True
-        return any(_is_of(found, known) for known in self.findings)
+        return any(_is_of(finding, known) for known in self.findings)
 
     def _add(self, pair: Pair, fresh: list[Finding]) -> None:
-        """Take in findings, and the rules by which their values are put in place."""
+        """Take in findings, and the rules by which their values are replaced."""
         line: tuple[Evidence, ...] = ()
         if self.findings:
             first = self.findings[0]
             line = (Evidence.of(EvidenceCode.SEEN_ONCE_PLACED, first.origin.site, first.origin.op),)
-        for found in fresh:
-            rules = self._rules_for(pair, found)
+        for finding in fresh:
+            rules = self._rules_for(pair, finding)
             self._own.append(range(len(self._rules), len(self._rules) + len(rules)))
             self._rules += rules
-            self.findings.append(found.with_evidence(*line))
+            self.findings.append(finding.with_evidence(*line))
 
-    def _rules_for(self, pair: Pair, found: Finding) -> tuple[Rule, ...]:
+    def _rules_for(self, pair: Pair, finding: Finding) -> tuple[Rule, ...]:
         open_record = self._tools.open_record
         with open_record(pair.first.record) as a, open_record(pair.second.record) as b:
-            return _rules_for(a, b, found.origin)
+            return _rules_for(a, b, finding.origin)
 
     def _first_round(self) -> tuple[Pair, OriginSearch | None]:
         """Make the first round, again where a pair hid a race or did not fetch the first origin's values."""
@@ -185,20 +185,22 @@ class _Rounds:
     def _round(self) -> tuple[Pair, OriginSearch | None]:
         """Make one pair with all rules so far."""
         substitution = Substitution(tuple(self._rules), first_step=self._localisation.first_op_step)
-        first = self._kept_by(substitution)
+        first = self._saving_run(substitution)
         pair = Pair(first, self._given(replace(substitution, source=first.record)))
         self._pairs.append(pair)
         self._take_notes(pair)
         if pair.first.info is None or pair.second.info is None:
             return pair, None
         self.findings = [
-            found if found.origin.difference else measured_at(self._tools, pair, substitution, found, rules)
-            for found, rules in zip(self.findings, self._own, strict=True)
+            finding
+            if finding.origin.difference
+            else measured_at(self._tools, pair, substitution, finding, rules)
+            for finding, rules in zip(self.findings, self._own, strict=True)
         ]
         until = self._series.deadline
         return pair, origins_of(pair, self._tools, self._state.excluded, self._explained(), until)
 
-    def _kept_by(self, substitution: Substitution) -> ScriptRun:
+    def _saving_run(self, substitution: Substitution) -> ScriptRun:
         """Return a run that saved all the values: that of the op-level pair, an earlier one, or a new one.
 
         A new one also keeps what may turn out to be an origin in the next round.
@@ -208,13 +210,13 @@ class _Rounds:
             with self._tools.open_record(pair.first.record) as record:
                 if keeps_all(record, substitution):
                     return pair.first
-        if self._keeper is not None and set(substitution.rules) <= set(self._kept):
-            return self._keeper
-        self._kept = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
-        settings = replace(self._settings(), substitution=replace(substitution, rules=self._kept))
+        if self._saver is not None and set(substitution.rules) <= set(self._saved):
+            return self._saver
+        self._saved = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
+        settings = replace(self._settings(), substitution=replace(substitution, rules=self._saved))
         name, words = f"values-{len(self._pairs) + 1}a", "keeping the values of the origins"
-        self._keeper = self._series.run(Plan(name, words, settings, Purpose.CAPTURE))
-        return self._keeper
+        self._saver = self._series.run(Plan(name, words, settings, Purpose.CAPTURE))
+        return self._saver
 
     def _given(self, substitution: Substitution) -> ScriptRun:
         """Make a run that gets these values; where they are only compared, it goes to its end."""
@@ -249,9 +251,9 @@ class _Rounds:
     def _explained(self) -> tuple[tuple[Cause, str, int], ...]:
         """Causes and lines of the origins so far: their draws are not the reason of anything more."""
         return tuple(
-            (found.cause, *line_of(found.origin.site))
-            for found in self.findings
-            if found.cause != Cause.UNKNOWN
+            (finding.cause, *line_of(finding.origin.site))
+            for finding in self.findings
+            if finding.cause != Cause.UNKNOWN
         )
 
     def _take_notes(self, pair: Pair) -> None:
@@ -285,7 +287,7 @@ def _rules_for(a: OpenRecord, b: OpenRecord, origin: Origin) -> tuple[Rule, ...]
         origin: where the difference entered.
 
     Returns:
-        none where the runs did different things: there are no two values. A rule that does not place only
+        none where the runs did different things: there are no two values. A rule that does not replace only
         shows by how much they differ.
     """
     seq = origin.events[0]
@@ -323,8 +325,8 @@ def _backward_rules(a: OpenRecord, b: OpenRecord, event: Event) -> tuple[Rule, .
 
 def _backward_arguments(record: OpenRecord, event: Event) -> dict[Rule, list[str]]:
     """Return the arguments of the backward ops of an event's line, in its step."""
-    found: dict[Rule, list[str]] = {}
+    arguments: dict[Rule, list[str]] = {}
     for other in record.events((EventKind.OP,), event.step, event.step):
         if other.forward_site is not None and line_of(other.forward_site) == line_of(event.site):
-            found.setdefault(_rule(other), []).append(other.arguments)
-    return found
+            arguments.setdefault(_rule(other), []).append(other.arguments)
+    return arguments

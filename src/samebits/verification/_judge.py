@@ -54,9 +54,9 @@ def judge(state: State, runner: Runner) -> Iterator[State]:
     """
     for role in range(1, runner.request.runs):
         judged = _compared(state, runner, role)
-        found_one = state.pair is not None and state.comparison.verdict != "identical"
+        has_verdict = state.pair is not None and state.comparison.verdict != "identical"
         ends = "identical" not in (judged.comparison.verdict, judged.comparison.state)
-        state = judged if ends or not found_one else replace(state, n_values=judged.n_values)
+        state = judged if ends or not has_verdict else replace(state, n_values=judged.n_values)
         yield state
         if ends:
             return

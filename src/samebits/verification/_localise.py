@@ -24,8 +24,9 @@ MOST_PAIRS = 3
 _FEW_STEPS = 3
 _FAILED = ("failed", "running")
 _LEAD_STEPS = 2  # steps with operations before the step that differed
-_KEPT_BYTES = 1 << 26
-_KEPT_RUNS, _KEPT_S = 6.0, 4.0  # so many first runs and seconds are kept for what the draw log suggests
+_CAPTURED_BYTES = 1 << 26
+# So many first runs and seconds are reserved for what the draw log suggests.
+_RESERVED_RUNS, _RESERVED_S = 6.0, 4.0
 _SPARE_STEPS = 3  # a race moves: later pairs may go further than the first difference that was seen
 
 
@@ -72,22 +73,22 @@ def _localisation(state: State, runner: Runner) -> Localisation:
         origins = origins_of(state.compared, runner.tools, state.excluded)
         if origins is not None:
             return Localisation(state.compared, origins, 0)
-    kept_s = _kept_seconds(state, runner)
+    reserved_s = _reserved_seconds(state, runner)
     try:
-        with runner.series.limited(kept_s):
+        with runner.series.limited(reserved_s):
             return find_operation(runner, state.comparison, state.role, state.excluded)
     except BudgetSpent:
-        if not kept_s:
+        if not reserved_s:
             raise
         return Localisation(None, None, 0, too_long=True)
 
 
-def _kept_seconds(state: State, runner: Runner) -> float:
+def _reserved_seconds(state: State, runner: Runner) -> float:
     """Return how much time to reserve for a change that the draw log suggests."""
     request, series = runner.request, runner.series
     if not unseeded_of(state.drawn) or request.quick or not request.intervene:
         return 0.0
-    return min(_KEPT_RUNS * series.first_seconds + _KEPT_S, series.budget_s / 2)
+    return min(_RESERVED_RUNS * series.first_seconds + _RESERVED_S, series.budget_s / 2)
 
 
 def unseeded_of(drawn: Iterable[Source]) -> set[Cause]:
@@ -143,7 +144,7 @@ def find_operation(
             first_op_step=start,
             max_steps=last,
             excluded=excluded,
-            keep_bytes=_KEPT_BYTES,
+            keep_bytes=_CAPTURED_BYTES,
             keep_from_step=step if start else 0,
         )
         try:
@@ -209,7 +210,7 @@ def came_before(origins: OriginSearch) -> bool:
 def with_origins(comparison: Comparison, localisation: Localisation) -> Comparison:
     """Return the verdict of the step-level pair with the findings of the op-level pair."""
     if localisation.origins is None:
-        return replace(comparison, notes=(_why_not_found(localisation), *comparison.notes))
+        return replace(comparison, notes=(_note_without_origins(localisation), *comparison.notes))
     notes = (
         *comparison.notes,
         *(note for note in localisation.origins.notes if note not in comparison.notes),
@@ -221,7 +222,7 @@ def with_origins(comparison: Comparison, localisation: Localisation) -> Comparis
     return replace(comparison, findings=localisation.origins.findings, notes=notes)
 
 
-def _why_not_found(localisation: Localisation) -> Note:
+def _note_without_origins(localisation: Localisation) -> Note:
     if localisation.too_long:
         return Note.of(NoteCode.OPS_TAKE_TOO_LONG)
     if localisation.failure:

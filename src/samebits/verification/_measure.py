@@ -1,4 +1,4 @@
-"""The stage that says by how much the values at an origin differ, from what two runs kept of them."""
+"""The stage that says by how much the values at an origin differ, from the values that two runs saved."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from samebits.verification._tools import OpenRecord, Tools
     from samebits.verification.series import Pair
 
-_KEPT_KINDS = (EventKind.OP, EventKind.BATCH)
+_CAPTURED_KINDS = (EventKind.OP, EventKind.BATCH)
 
 
 def measure(state: State, tools: Tools) -> State:
-    """Measure the differences of which the op-level pair kept the values: of its first operations.
+    """Measure the differences whose values the op-level pair saved: those of its first operations.
 
     Args:
         state: with its origins.
@@ -35,7 +35,7 @@ def measure(state: State, tools: Tools) -> State:
     if localisation is None or localisation.pair is None or not is_located(state):
         return state
     pair = localisation.pair
-    measured = tuple(_with_kept_values(each, tools, pair) for each in state.comparison.findings)
+    measured = tuple(_with_captured_values(each, tools, pair) for each in state.comparison.findings)
     return replace(state, comparison=replace(state.comparison, findings=measured))
 
 
@@ -55,7 +55,7 @@ def lacks_difference(state: State) -> bool:
     return first.origin.difference is None and None not in first.origin.events
 
 
-def _with_kept_values(finding: Finding, tools: Tools, pair: Pair) -> Finding:
+def _with_captured_values(finding: Finding, tools: Tools, pair: Pair) -> Finding:
     """Return the finding with its difference if both runs saved the tensors; else as it was.
 
     For a seeding, which has no tensors, those of the first draw after it are taken.
@@ -78,7 +78,7 @@ def _event(record: OpenRecord, origin: Origin, run: int) -> Event | None:
     seq = origin.events[run]
     if seq is None:
         return None
-    if origin.kind in _KEPT_KINDS:
+    if origin.kind in _CAPTURED_KINDS:
         return record.event(seq)
     return draw_after(record, record.event(seq)) if origin.kind == EventKind.RNG else None
 
@@ -96,16 +96,16 @@ def measured_at(
         rules: numbers of its own rules.
     """
     with tools.open_record(pair.first.record) as a, tools.open_record(pair.second.record) as b:
-        kept, own = CapturedEvents(a, substitution), CapturedEvents(b, substitution)
+        given, own = CapturedEvents(a, substitution), CapturedEvents(b, substitution)
         for number in sorted(rules, key=lambda number: substitution.rules[number].part != "draw"):
             theirs = own.first(number)
             if theirs is None:
                 continue
             is_draw = substitution.rules[number].part == "draw"
-            ours = kept.first(number) if is_draw else kept.get(number, theirs.event.thread, theirs.count)
+            ours = given.first(number) if is_draw else given.get(number, theirs.event.thread, theirs.count)
             if ours is None:
                 continue
-            measured = _with_difference(finding, kept.tensors(ours), own.tensors(theirs), ours.event)
+            measured = _with_difference(finding, given.tensors(ours), own.tensors(theirs), ours.event)
             if measured.origin.difference is not None:
                 return measured
     return finding
@@ -124,7 +124,7 @@ def _with_difference(
 
     Args:
         finding: an origin.
-        ours: what the first run kept of the event, as safetensors files, by position.
+        ours: what the first run saved of the event, as safetensors files, by position.
         theirs: the same of the second run.
         event: of the first run: the origin's own or, of a seeding, the first draw after it.
     """

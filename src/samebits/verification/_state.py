@@ -145,10 +145,10 @@ def _notes(comparison: Comparison, runner: Runner) -> tuple[Note, ...]:
     if not runner.request.stress:
         return comparison.notes
     compared = (run for run in runner.series.runs if run.purpose == Purpose.COMPARE)
-    kept = (
+    others = (
         note
         for note in comparison.notes
         if note.code is not NoteCode.ENVIRONMENT or not is_of_stress(note.arguments[0])
     )
     stress = (Note.of(NoteCode.STRESS, n, *run.perturbation) for n, run in enumerate(compared, start=1))
-    return (*kept, *stress)
+    return (*others, *stress)

@@ -52,30 +52,30 @@ def read_program(target: Target, findings: Iterable[Finding]) -> tuple[SourceFil
         findings: the files of their sites are read too.
     """
     project = read_project(target, findings)
-    paths = [path for place in program_folders(target) for path in _python_files(place)]
+    paths = [path for folder in program_folders(target) for path in _python_files(folder)]
     read = (_read(path) for path in paths[:_MOST_FILES])
     files = {file.path: file for file in read if file is not None}
     return tuple({**files, **{file.path: file for file in project.files}}.values())
 
 
-def _python_files(place: str) -> list[str]:
-    if os.path.isfile(place):
-        return [place]
-    found = (os.path.join(folder, name) for folder, _, names in os.walk(place) for name in names)
-    return sorted(path for path in found if path.endswith(".py"))
+def _python_files(top: str) -> list[str]:
+    if os.path.isfile(top):
+        return [top]
+    paths = (os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names)
+    return sorted(path for path in paths if path.endswith(".py"))
 
 
 def project_root(path: str) -> str:
     """Return the folder of a path's project: its git tree, else the working directory if that holds it."""
     folder = path if os.path.isdir(path) else os.path.dirname(path)
-    found = folder
-    while not os.path.exists(os.path.join(found, ".git")):
-        above = os.path.dirname(found)
-        if above == found:
+    root = folder
+    while not os.path.exists(os.path.join(root, ".git")):
+        above = os.path.dirname(root)
+        if above == root:
             here = os.getcwd()
             return here if os.path.commonpath([here, folder]) == here else folder
-        found = above
-    return found
+        root = above
+    return root
 
 
 def main_file(target: Target) -> str:
@@ -90,7 +90,7 @@ def main_file(target: Target) -> str:
 
 
 def _site_files(findings: Iterable[Finding]) -> list[str]:
-    found = []
+    paths = []
     for finding in findings:
         sites = [
             finding.origin.site,
@@ -98,8 +98,8 @@ def _site_files(findings: Iterable[Finding]) -> list[str]:
             finding.origin.other_site,
             *(s.site for s in finding.origin.sources),
         ]
-        found += [site.file for site in sites if site is not None]
-    return list(dict.fromkeys(found))
+        paths += [site.file for site in sites if site is not None]
+    return list(dict.fromkeys(paths))
 
 
 def _is_users(ranks: FrameRanks, path: str) -> bool:
@@ -123,7 +123,7 @@ def _imported(file: SourceFile, folders: list[str]) -> Iterator[str]:
         return
     for node in ast.walk(tree):
         names: list[str] = []
-        places = [*folders, os.path.dirname(file.path)]
+        searched = [*folders, os.path.dirname(file.path)]
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -133,8 +133,8 @@ def _imported(file: SourceFile, folders: list[str]) -> Iterator[str]:
                 up = os.path.dirname(file.path)
                 for _ in range(node.level - 1):
                     up = os.path.dirname(up)
-                places = [up]
-        yield from (path for name in names for path in _files_of(name, places))
+                searched = [up]
+        yield from (path for name in names for path in _files_of(name, searched))
 
 
 def _files_of(name: str, folders: Iterable[str]) -> Iterator[str]:

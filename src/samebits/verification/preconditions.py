@@ -192,9 +192,9 @@ def refuse_missing(folder: Path, wanted: Path | None = None) -> None:
         SamebitsError: `record-unwritable`.
     """
     if not folder.is_dir():
-        found = "is no folder" if os.path.lexists(folder) else "does not exist"
+        problem = "is no folder" if os.path.lexists(folder) else "does not exist"
         what = f"cannot write {wanted}: " if wanted is not None else ""
-        message = f"{what}the folder {folder} {found}; make it first, or give another place"
+        message = f"{what}the folder {folder} {problem}; make it first, or give another place"
         raise SamebitsError(message, slug="record-unwritable")
 
 

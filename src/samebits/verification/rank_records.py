@@ -101,10 +101,10 @@ def read_label(folder: Path) -> dict[str, Any]:
     """Read the label of a folder of records; empty when it has none that can be read."""
     try:
         with files.open_to_read(folder / LABEL) as file:
-            found = json.loads(file.read(_MOST_LABEL))
+            label = json.loads(file.read(_MOST_LABEL))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return label if isinstance(label, dict) else {}
 
 
 def _matching(parent: Path, pattern: re.Pattern[str]) -> list[tuple[Path, re.Match[str]]]:
@@ -158,8 +158,8 @@ def _replace_label(folder: Path, facts: RankFacts) -> None:
         raise _unwritable(folder, str(error.strerror)) from None
 
 
-def _unwritable(place: Path, reason: str) -> SamebitsError:
-    message = f"cannot write {place}: {reason}; give another place for records"
+def _unwritable(path: Path, reason: str) -> SamebitsError:
+    message = f"cannot write {path}: {reason}; give another place for records"
     return SamebitsError(message, slug="record-unwritable")
 
 
@@ -213,24 +213,24 @@ def find_ranks(folder: str | Path) -> RankRecords:
         SamebitsError: it is not there, or holds no records of ranks; `ranks-missing`. A record cannot be
             read.
     """
-    place = Path(folder)
-    names = [entry.name for entry in place.iterdir()] if place.is_dir() else []
-    found = {int(match[1]): place / name for name in sorted(names) if (match := _NAME.fullmatch(name))}
-    if not found:
-        what = "is no folder" if not place.is_dir() else "holds no rank-0.sbr, rank-1.sbr, ..."
+    directory = Path(folder)
+    names = [entry.name for entry in directory.iterdir()] if directory.is_dir() else []
+    paths = {int(match[1]): directory / name for name in sorted(names) if (match := _NAME.fullmatch(name))}
+    if not paths:
+        what = "is no folder" if not directory.is_dir() else "holds no rank-0.sbr, rank-1.sbr, ..."
         message = (
-            f"{place} {what}; expected the folder that `torchrun ... -m samebits run` made, such as "
+            f"{directory} {what}; expected the folder that `torchrun ... -m samebits run` made, such as "
             ".samebits/train-1.ranks"
         )
         raise SamebitsError(message, slug="ranks-missing")
-    facts = {rank: _facts(path) for rank, path in found.items()}
-    label = read_label(place).get("launch")
+    facts = {rank: _facts(path) for rank, path in paths.items()}
+    label = read_label(directory).get("launch")
     launch = label or next((fact.launch for fact in facts.values() if fact is not None), "")
     foreign = [rank for rank, fact in facts.items() if fact is not None and fact.launch != launch]
-    kept = {rank: path for rank, path in sorted(found.items()) if rank not in foreign}
-    sizes = [fact.world_size for rank, fact in facts.items() if fact is not None and rank in kept]
-    size = max([*sizes, 1 + max(kept, default=0)])
-    return RankRecords(place, kept, size, tuple(found[rank].name for rank in foreign))
+    own = {rank: path for rank, path in sorted(paths.items()) if rank not in foreign}
+    sizes = [fact.world_size for rank, fact in facts.items() if fact is not None and rank in own]
+    size = max([*sizes, 1 + max(own, default=0)])
+    return RankRecords(directory, own, size, tuple(paths[rank].name for rank in foreign))
 
 
 def verify_ranks(folder: str | Path) -> tuple[RankComparison, RankRecords]:
@@ -239,10 +239,10 @@ def verify_ranks(folder: str | Path) -> tuple[RankComparison, RankRecords]:
     Raises:
         SamebitsError: see `find_ranks`; a record is damaged.
     """
-    found = find_ranks(folder)
+    records = find_ranks(folder)
     with ExitStack() as stack:
-        readers = {rank: stack.enter_context(RecordReader(path)) for rank, path in found.paths.items()}
-        return compare_ranks(readers, found.world_size), found
+        readers = {rank: stack.enter_context(RecordReader(path)) for rank, path in records.paths.items()}
+        return compare_ranks(readers, records.world_size), records
 
 
 def verify_launches(first: str | Path, second: str | Path) -> LaunchComparison:
@@ -285,7 +285,7 @@ def combined(results: Mapping[int, Verification], unfit: str | None) -> LaunchCo
 
 def _state(results: Mapping[int, Verification]) -> Verdict:
     """Return the verdict over the state of all ranks, of which some differ."""
-    states = {found.comparison.state for found in results.values()}
+    states = {result.comparison.state for result in results.values()}
     if "different" in states:
         return "different"
     return "identical" if states == {"identical"} else "not_judged"

@@ -25,7 +25,7 @@ class Purpose(StrEnum):
     """Again, without memory that nothing read."""
     LOCALISE = "localise"
     CAPTURE = "capture"
-    """Values were kept, or put in place, at the origins."""
+    """Values were saved, or replaced, at the origins."""
     AGAIN = "again"
     """As the compared ones, to see the difference once more."""
     INTERVENE = "intervene"
@@ -54,7 +54,7 @@ class ScriptRun:
         perturbation: what `--stress` changed, in words.
         info: what the record says of the run; None when it left no record.
         timed_out: whether it was ended at its limit of time.
-        kept: whether its record is still there.
+        has_record: whether its record is still there.
     """
 
     purpose: Purpose
@@ -64,7 +64,7 @@ class ScriptRun:
     perturbation: tuple[str, ...] = ()
     info: RunInfo | None = None
     timed_out: bool = False
-    kept: bool = True
+    has_record: bool = True
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Fix:
         pairs: how many pairs of runs with it were identical.
         confirmed: whether all were; None where it was not tried.
         still: what still differed with it, in words; empty where nothing did.
-        refusals: why places were left alone.
+        refusals: why lines were left alone.
         tried: how many patches were tried.
         diff_file: where the diff was written.
         applied: whether the files were changed.

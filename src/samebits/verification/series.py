@@ -157,15 +157,15 @@ class Series:
         return self.runs[0].seconds if self.runs else 0.0
 
     @contextmanager
-    def limited(self, kept_s: float = 0.0) -> Iterator[None]:
+    def limited(self, reserved_s: float = 0.0) -> Iterator[None]:
         """No run is made, and none goes on, when the budget is spent. One inside another adds nothing.
 
         Args:
-            kept_s: seconds of the budget that are left for what comes after.
+            reserved_s: seconds of the budget that are left for what comes after.
         """
         outer = self.deadline
         end = time.monotonic() + self.budget_s if outer is None else outer
-        self.deadline = end - kept_s
+        self.deadline = end - reserved_s
         try:
             yield
         finally:
@@ -362,9 +362,9 @@ class Series:
         """Return the run with the record of the child that is examined, if one is."""
         if not self.child:
             return run
-        found = focused(run, self.child)
-        self._roots[found.record] = run.record
-        return found
+        examined = focused(run, self.child)
+        self._roots[examined.record] = run.record
+        return examined
 
     def _earlier(self, record: str) -> EarlierRun | None:
         """Return the compared runs before this one, whose files are looked for."""

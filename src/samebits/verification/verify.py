@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from samebits.verification._request import VerifyRequest
     from samebits.verification.results import ScriptRun, Verification
 
-_KEPT = frozenset({Purpose.PREPARE, Purpose.COMPARE, Purpose.EXCUSE, Purpose.LOCALISE, Purpose.REPLAY})
+_RETAINED = frozenset({Purpose.PREPARE, Purpose.COMPARE, Purpose.EXCUSE, Purpose.LOCALISE, Purpose.REPLAY})
 _SHRUNK = frozenset({Purpose.LOCALISE, Purpose.REPLAY})
 
 
@@ -204,9 +204,9 @@ def _pruned(run: ScriptRun) -> ScriptRun:
     record = Path(run.record)
     if run.purpose in _SHRUNK:
         drop_contents(record)
-    if run.purpose in _KEPT:
+    if run.purpose in _RETAINED:
         return run
     for path in (record, *sidecars(record)):
         with contextlib.suppress(OSError):
             path.unlink()
-    return replace(run, kept=False)
+    return replace(run, has_record=False)
