@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 MASK = (1 << 64) - 1
 LANES = 16
 STRIPES = 8
-SUMS = 8  # lanes l and l + 8 have their sums in common
+SUMS = 8  # lanes l and l + 8 share a sum
 BLOCK = 1024
 
 CHAIN = 0x9E3779B1
@@ -88,7 +88,7 @@ DTYPES = {
 COMPOSITE = 255  # the contents are a tag and the digests of parts
 ABSENT = 128  # added to the code of a tensor that has no contents (meta, fake)
 
-# What a descriptor for the C library says of a tensor, in one word beside its address.
+# The header word of a descriptor for the C library, beside the address of the tensor.
 STRIDED = 1 << 12
 N_DIMS = 20
 

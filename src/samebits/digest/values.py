@@ -61,10 +61,10 @@ class Digest:
         return self.value.hex()
 
 
-# Values that their text tells entirely.
+# Types of values that their text describes entirely.
 _NAMED = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 
-# What folds a part of a tree: the digests of the tensors, by position, are known then.
+# Folds a part of a tree, given the digests of all tensors by position.
 _Fold = Callable[[bytes], bytes]
 
 

@@ -22,7 +22,7 @@ _SHARE = 50.0
 _NUMBER = re.compile(r"(?<![\w.])\d+(\.\d+)?(?![\w.])")
 _COUNTER = b"1000"
 _OF_FILE = {"/proc/meminfo": b"1000000", "/proc/loadavg": b"1"}
-# They do not change, or hold no load.
+# These do not change, or hold no load.
 _STEADY = re.compile(
     r"/proc/(cpuinfo|version|filesystems|cmdline|mounts|sys/|[^/]+/(cmdline|environ|maps|smaps|mounts|comm|fd|ns))"
 )

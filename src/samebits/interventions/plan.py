@@ -133,7 +133,7 @@ def _variable(name: str, value: str, environ: Mapping[str, str]) -> str | None:
     if name == "PYTHONHASHSEED" and current.isdecimal():
         return None  # it is fixed already
     if name == "GLIBC_TUNABLES" and current:
-        return f"{current}:{value}"  # of two settings the later one holds
+        return f"{current}:{value}"  # the later of two settings is in effect
     return value
 
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 APART_S = 1.1
 """Seconds between the starts of two runs: a seed made of whole seconds must not be the same in both."""
 _MOST_ENTRIES = 20_000
-_CROWDED = 1.25  # two runs that want so many times the processors that are free are still over sooner
-_MEMORY_RUNS = 4  # so many times the memory of one run must be left
-_COMPARED = "run-"  # names of the records of compared runs begin so
+_CROWDED = 1.25  # two runs still end sooner when they need this many times the free processors
+_MEMORY_RUNS = 4  # this many times the memory of one run must be free
+_COMPARED = "run-"  # prefix of the names of compared records
 # Draws of what stays the same for a while: two runs that begin together may find it equal, others would not.
 _STEADY = ("time.time", "time.localtime", "time.gmtime", "time.ctime", "time.asctime", "time.strftime",
            "time.clock_gettime", "datetime.", "os.getloadavg", "psutil.")  # fmt: skip

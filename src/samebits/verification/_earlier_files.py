@@ -77,7 +77,7 @@ def blamed(comparison: Comparison, files: Sequence[EarlierFile]) -> Comparison:
         comparison: what was said of them.
         files: what the second of them read of the first's files.
     """
-    if not comparison.findings:  # runs of other lengths part at no event that both have
+    if not comparison.findings:  # runs of different lengths diverge at no common event
         return comparison
     first, *others = comparison.findings
     file = files[0]

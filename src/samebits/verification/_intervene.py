@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from samebits.verification.results import ScriptRun
 
 MOST_PLAIN = 3
-_MANY = 4  # interventions are not listed by name from this number on
-_WHICH, _BY_CHANCE = "which", "chance"  # of the interventions matters; were the runs identical by
-_SOON_RUNS, _SOON_S = 3.0, 4.0  # after so many first runs and seconds, only pairs that are needed are made
+_MANY = 4  # this many interventions are counted, no longer named
+_WHICH, _BY_CHANCE = "which", "chance"  # open: which of them matters; whether it was chance
+_SOON_RUNS, _SOON_S = 3.0, 4.0  # first runs plus seconds after which only necessary pairs are made
 
 
 @dataclass(frozen=True)
 class Terms:
-    """On what terms interventions are tried, which is the same for all of them.
+    """The terms on which all interventions are tried.
 
     Args:
         role: which of the compared runs differed from the first; it is the second run of each pair.
@@ -65,7 +65,7 @@ class Terms:
 
 
 def terms_of(state: State, runner: Runner, begun: float) -> Terms:
-    """On what terms interventions are tried.
+    """Return the terms on which interventions are tried.
 
     Args:
         state: with the origins, as far as they are known.
@@ -126,7 +126,7 @@ class InterventionPairs:
         return sum(outcome == "different" for outcome in self._outcomes.values())
 
     def in_vain(self) -> frozenset[str]:
-        """InterventionSet that left the runs different where they had been different without them."""
+        """Return the interventions with which runs diverged where they had diverged without them."""
         differed = (names for names, outcome in self._outcomes.items() if outcome == "different")
         in_vain = (names for names in differed if not self._diverged_elsewhere.get(names, False))
         return frozenset(itertools.chain.from_iterable(in_vain))
@@ -294,7 +294,7 @@ def _repeated(
 ) -> tuple[Confirmation, bool]:
     """Make as many more pairs as are needed or there is time for, and tell whether they are enough."""
     causes = _causes(state) if len(interventions) == 1 else {*_causes(state), Cause.UNKNOWN}
-    # Beside the pair that was compared another one with nothing pinned differed: at op level, or again.
+    # One more pair without interventions differed: the op-level pair, or the pair of `look_again`.
     differed = 1 + pairs.n_different() + weak
     least, most = pairs_needed(causes, state.n_identical, differed, weak=weak)
     done, steps = 1, pairs.terms.max_steps

@@ -27,13 +27,8 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 4
 MOST_ATTEMPTS = 3
 _OF_VALUES = (NoteCode.NOT_PLACED, NoteCode.NO_ROOM)
-_WAYS = (
-    OriginKind.CONTROL_FLOW,
-    OriginKind.ORDER,
-    OriginKind.NONE,
-)  # such a difference can be a mere consequence of one that remains
-
-
+# A difference of these kinds can be a mere consequence of one that remains.
+_CONSEQUENCES = (OriginKind.CONTROL_FLOW, OriginKind.ORDER, OriginKind.NONE)
 _VALUES = (EventKind.BATCH, EventKind.LOSS, EventKind.READ, EventKind.SAVE)
 # How the values at an origin came in -> which values of its event are replaced. Another order of things, or
 # another way through the program, leaves nothing that could be replaced.
@@ -65,11 +60,11 @@ class _AllOrigins:
 def iterate(state: State, runner: Runner) -> State:
     """Look for all origins, and measure by how much their values differ."""
     searched, localisation = replace(state, searched=True), state.localisation
-    # Where several threads make steps, another run makes the operation at a step of another number.
+    # Where several threads make steps, the step number of an operation changes from run to run.
     if localisation is None or not is_located(state) or state.comparison.several_threads:
         return searched
     result = _all_origins(searched, runner, localisation)
-    # Where the runs agree in the end, what entered late is a finding by now, or followed from one.
+    # Where the runs agree in the end, a late value is a finding by now, or followed from one.
     notes = (n for n in state.comparison.notes if not (result.agreed and n.code is NoteCode.LATE_VALUE))
     comparison = replace(state.comparison, findings=result.findings, notes=(*notes, *result.notes))
     return replace(searched, comparison=comparison)
@@ -146,7 +141,8 @@ class _Rounds:
         return [
             finding
             for finding in origins.findings
-            if not (_unplaced(pair) and finding.origin.entry in _WAYS) and not self._is_known(pair, finding)
+            if not (_unplaced(pair) and finding.origin.entry in _CONSEQUENCES)
+            and not self._is_known(pair, finding)
         ]
 
     def _is_known(self, pair: Pair, finding: Finding) -> bool:
@@ -267,7 +263,7 @@ def _is_of(new: Finding, known: Finding) -> bool:
     origin, other = new.origin, known.origin
     if origin.site is not None and line_of(origin.site) == line_of(other.site):
         return origin.op == other.op or new.cause == known.cause != Cause.UNKNOWN
-    # The backward of a slice that was taken elsewhere, say, goes elsewhere too.
+    # For example, the backward of a slice taken at another index writes at another index too.
     behind = origin.forward_site is not None and line_of(origin.forward_site) == line_of(other.site)
     return behind and origin.entry == other.entry == OriginKind.ARGUMENT
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from samebits.verification._earlier_files import EarlierFile
     from samebits.verification._state import Runner
 
-_REMADE = ("-excused", "-whole")  # so end the names of runs that are made once more
+_REMADE = ("-excused", "-whole")  # endings of the names of runs that are made once more
 
 
 def run_first(runner: Runner) -> State:
@@ -68,7 +68,7 @@ def _compared(state: State, runner: Runner, role: int) -> State:
     pair = Pair(first, runner.series.run(_plan(runner, role, reference=first.record)))
     judged = _with_verdict(state, runner, pair, role)
     if judged.comparison.verdict == "identical" and _was_stopped(pair, steps):
-        # It saw a difference that is none to who knows the whole step: its rest is to be seen too.
+        # The difference that it saw is none in the whole step, so the run is made again to its end.
         pair = Pair(first, runner.series.run(_whole(_plan(runner, role))))
         return _with_verdict(judged, runner, pair, role)
     return judged

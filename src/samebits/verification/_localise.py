@@ -25,7 +25,7 @@ _FEW_STEPS = 3
 _FAILED = ("failed", "running")
 _LEAD_STEPS = 2  # steps with operations before the step that differed
 _CAPTURED_BYTES = 1 << 26
-# So many first runs and seconds are reserved for what the draw log suggests.
+# Times the first run, plus seconds: reserved for the change that the draw log suggests.
 _RESERVED_RUNS, _RESERVED_S = 6.0, 4.0
 _SPARE_STEPS = 3  # a race moves: later pairs may go further than the first difference that was seen
 
@@ -69,7 +69,7 @@ def localise(state: State, runner: Runner) -> State:
 
 
 def _localisation(state: State, runner: Runner) -> Localisation:
-    if runner.request.level == Level.OP:  # the pair that was compared has it all
+    if runner.request.level == Level.OP:  # the compared pair has all operations
         origins = origins_of(state.compared, runner.tools, state.excluded)
         if origins is not None:
             return Localisation(state.compared, origins, 0)
@@ -109,7 +109,7 @@ def take_origins(state: State) -> State:
         return state
     comparison = with_origins(state.comparison, state.localisation)
     findings = comparison.findings
-    # Where the first origin names no source, the draws that differ before the runs diverge may be it.
+    # Where the first origin names no source, it may be a draw that differs before the runs diverge.
     if findings and not findings[0].origin.sources and findings[0].cause == Cause.UNKNOWN:
         findings = (findings[0].with_sources(state.drawn), *findings[1:])
     return replace(state, comparison=replace(comparison, findings=findings))
@@ -129,8 +129,8 @@ def find_operation(
     Raises:
         BudgetSpent: there was no time for it.
     """
-    # Without a step that differs one run went on where the other ended: then each pair runs to its end.
-    # So they do where several threads make steps: the number of a step is another one in each run.
+    # Without a step that differs, one run went on where the other ended: then each pair runs to its end.
+    # So it does where several threads make steps, because step numbers then change from run to run.
     ends_differ = comparison.first_step is None or comparison.several_threads
     step = comparison.steps if comparison.first_step is None else comparison.first_step
     start = 0 if step <= _FEW_STEPS or comparison.several_threads else step - _LEAD_STEPS

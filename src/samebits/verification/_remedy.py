@@ -64,7 +64,7 @@ def try_patch(runner: Runner, aim: Aim, effort: Effort) -> Fix | None:
     comparison, _ = _with_remedies(aim.comparison, runner)
     findings = [each for each in comparison.findings if not specification_of(each.cause).seeded_by]
     whole = all(each.remedy and each.remedy.changes for each in findings)
-    if effort.patches == 1 and not whole:  # the one patch would leave some as they are
+    if effort.patches == 1 and not whole:  # a single patch would leave some findings as they are
         return None
     try:
         return find_fix(runner, replace(aim, comparison=comparison), effort)

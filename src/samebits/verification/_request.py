@@ -43,7 +43,7 @@ class VerifyRequest:
         keep_records: leave the records of all runs, not only of those that the report is about.
         fresh: run each time in a copy of the working folder.
         share: paths in that folder that become links to the originals.
-        one_at_a_time: make no two runs at the same time, whatever room there is.
+        one_at_a_time: make no two runs at the same time, whatever resources are free.
         budget: seconds for explaining a difference; None goes by the length of the first run.
     """
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from samebits.verification._state import State
 
 MOST_PAIRS = 12
-_LIKELIHOOD = 0.05  # that so many pairs are identical by chance, where some were
+_LIKELIHOOD = 0.05  # accepted probability that this many pairs are identical by chance
 _LEAST, _USUAL = 2, 3
-_SLOWEST, _SLACK_S = 3.0, 20.0  # so many times what the first run took, and so many seconds
-_SHORT_S = 20.0  # runs with a change go to the end of a script that takes no longer
+_SLOWEST, _SLACK_S = 3.0, 20.0  # times the first run, plus seconds
+_SHORT_S = 20.0  # a script that takes no longer is run to its end with a change
 _SPARE_STEPS = 3
 
 
@@ -43,7 +43,7 @@ def pairs_needed(
         return needed, needed
     if not same:
         never_alike = causes and all(specification_of(cause).never_alike for cause in causes)
-        return (1, 1) if never_alike else (_LEAST, _USUAL)  # of other causes one pair says little
+        return (1, 1) if never_alike else (_LEAST, _USUAL)  # for other causes one pair says little
     needed = math.ceil(math.log(_LIKELIHOOD) / math.log(same / (same + different)))
     return min(max(_LEAST, needed), MOST_PAIRS), min(max(_USUAL, needed), MOST_PAIRS)
 

@@ -138,7 +138,7 @@ def _ending(run: ScriptRun) -> str:
         return f"it did not end in {run.seconds:.0f} s"
     where = f"at step {info.steps}" if info.steps else "before its first step"
     if info.status == "running":
-        if info.failure:  # by what the parent saw
+        if info.failure:  # as the parent saw it
             return info.failure
         return f"its record is incomplete: {why_incomplete(Path(run.record))}"
     if info.status == "failed":

@@ -78,7 +78,7 @@ def given_rank_record(facts: RankFacts, folder: Path, *, force: bool) -> Path:
     record = folder / record_name(facts.rank)
     for _ in range(_MOST_TRIES):
         if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):
-            _appear(folder, facts)  # also in the place of an empty folder
+            _appear(folder, facts)  # also replaces an empty folder
         elif not folder.is_dir():
             message = f"{folder} is a file; a distributed run needs a folder for the records of its ranks"
             raise SamebitsError(message, slug="record-exists")

@@ -141,7 +141,7 @@ def run_jobs(jobs: Sequence[Job]) -> tuple[ScriptRun, ...]:
         outcomes = launch_all([_launch(job, inputs) for job in jobs], APART_S)
     seconds = time.monotonic() - started
     runs = tuple(_made(job, outcome, seconds) for job, outcome in zip(jobs, outcomes, strict=True))
-    deliver(outcomes[0])  # what this program was told, all of them say
+    deliver(outcomes[0])  # each outcome has the signal that this program got
     if any(signal.SIGINT in (outcome.signal, outcome.status - 128) for outcome in outcomes):
         raise KeyboardInterrupt
     return runs

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 _Number = TypeVar("_Number", int, float)
 LEAST_BUDGET_S = 180.0
-_LATEST = 4  # runs by whose length that of the next one is estimated
-BUDGET_RUNS = 20  # so many times the first run, where that is more
+_LATEST = 4  # the length of the next run is estimated from this many
+BUDGET_RUNS = 20  # times the first run, if that is more
 
 
 class BudgetSpent(Exception):  # noqa: N818 - it is no error
@@ -142,7 +142,7 @@ class Series:
         self._times: list[tuple[int, int]] = []  # of the compared runs: when each began and ended
         self.child = ""
         self._roots: dict[str, str] = {}
-        self._notes: list[str] = []  # of each but the first, where it notes files of the one before
+        self._notes: list[str] = []  # for each but the first: where it notes files of the run before
 
     @property
     def budget_s(self) -> float:
@@ -314,9 +314,8 @@ class Series:
         perturbation = self._with_interventions(self._perturbation(plan.role), settings.interventions)
         settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
         if self._has_fixed_addresses(plan):
-            # Addresses follow from what is allocated, so that both runs have to do the same: neither is
-            # compared with the other while it runs, they are told the same words, and both look out for files
-            # of an earlier run.
+            # Addresses depend on what is allocated, so both runs must do the same: neither is compared with
+            # the other while it runs, both get the same words, and both look for files of an earlier run.
             settings = replace(settings, reference="", phase=plan.words)
             if plan.purpose == Purpose.COMPARE and settings.earlier is None:
                 settings = replace(settings, earlier=_nothing_earlier(settings.record))

@@ -94,7 +94,7 @@ def _explanation(state: State, runner: Runner) -> Iterator[State]:
     answer(state, runner)
     if runner.request.quick:
         return
-    if hides_a_generator(state, runner):  # one run tells what any number of interventions would only suggest
+    if hides_a_generator(state, runner):  # one run shows what many interventions would only suggest
         yield (state := iterate(state, runner))
     yield (state := patch_draws(state, runner))
     if state.trial is not None:
