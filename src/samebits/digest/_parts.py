@@ -98,7 +98,7 @@ class Parts:
 
 
 def has_contents(tensor: torch.Tensor) -> bool:
-    """False for meta and fake tensors and for those whose storage was freed."""
+    """Return False for meta and fake tensors and for those whose storage was freed."""
     if tensor.is_meta or hasattr(tensor, "fake_mode"):
         return False
     if type(tensor) not in _PLAIN_TYPES or tensor.layout is not torch.strided or tensor.is_nested:
@@ -113,7 +113,7 @@ def absent_digest(tensor: torch.Tensor) -> bytes:
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """Such as `float32`."""
+    """Return a name such as `float32`."""
     return str(dtype).removeprefix("torch.")
 
 

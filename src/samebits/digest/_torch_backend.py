@@ -108,7 +108,7 @@ def _close(sums: list[int], tensor: torch.Tensor) -> bytes:
 
 
 def _groups(tensors: Sequence[torch.Tensor]) -> Iterator[list[_Piece]]:
-    """Pieces of all tensors, bundled so that a bundle fills a chunk or ends the list."""
+    """Yield pieces of all tensors, bundled so that a bundle fills a chunk or ends the list."""
     group: list[_Piece] = []
     left = CHUNK_BLOCKS
     for position, tensor in enumerate(tensors):
@@ -170,7 +170,7 @@ def _as_bytes(run: torch.Tensor) -> torch.Tensor:
 
 
 def _words_of(data: torch.Tensor) -> torch.Tensor:
-    """Blocks x stripes x lanes of int64, the last block padded with zeros."""
+    """Return blocks x stripes x lanes of int64, the last block padded with zeros."""
     missing = -data.numel() % d.BLOCK
     if missing:
         data = torch.nn.functional.pad(data, (0, missing))
@@ -182,7 +182,7 @@ def _words_of(data: torch.Tensor) -> torch.Tensor:
 
 
 def _add_group(group: list[_Piece], sums: torch.Tensor) -> None:
-    """Adds the blocks of some pieces to the sums of their tensors."""
+    """Add the blocks of some pieces to the sums of their tensors."""
     device = sums.device
     words = [_words_of(piece.data) for piece in group]
     counts = [w.shape[0] for w in words]

@@ -114,7 +114,7 @@ def find_library() -> Path | None:
 
 
 def open_library(path: Path) -> NativeLibrary | None:
-    """Loads the library; None when this machine cannot use it or it belongs to another version."""
+    """Load the library; None when this machine cannot use it or it belongs to another version."""
     try:
         library, gil = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
         if library.samebits_digest_abi() != ABI:

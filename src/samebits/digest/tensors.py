@@ -38,7 +38,7 @@ def digest_many(tensors: Sequence[torch.Tensor]) -> bytes:
 
 
 def observe(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
-    """Digests, a key and storage addresses of tensors; the hot path of recording.
+    """Return digests, a key and storage addresses of tensors; the hot path of recording.
 
     Args:
         tensors: a list or tuple.
@@ -105,7 +105,7 @@ def composite(tag: str, parts: bytes) -> bytes:
 
 
 def _digest_mixed(tensors: Sequence[torch.Tensor]) -> bytes:
-    """Digests of tensors of any kind."""
+    """Return the digests of tensors of any kind."""
     results = [b""] * len(tensors)
     by_device: dict[torch.device, list[tuple[int, torch.Tensor]]] = {}
     for position, tensor in enumerate(tensors):

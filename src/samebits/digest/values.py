@@ -20,7 +20,7 @@ from samebits.errors import SamebitsError
 
 
 def is_array(obj: Any) -> bool:
-    """True for NumPy arrays and scalars; NumPy is not imported for that, and torch does without it."""
+    """Return True for NumPy arrays and scalars, without importing NumPy: torch does without it."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(obj, (numpy.ndarray, numpy.generic))
 

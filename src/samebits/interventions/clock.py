@@ -233,7 +233,7 @@ class VirtualTimers:
         return -int(-before // 1)
 
     def _pause(self, function: Any) -> Any:
-        """Time goes on to the first timer; without one the script waits for a signal from outside."""
+        """Move the time on to the first timer; without one the script waits for a signal from outside."""
         if not self._due:
             return function()
         self._clock.elapsed = max(self._clock.elapsed, min(when for when, _ in self._due.values()))

@@ -110,7 +110,7 @@ def _fix_pools(replacements: Replacements, module: Any) -> None:
 
 
 def _fix_callbacks(replacements: Replacements, module: Any) -> None:
-    """Results of `apply_async` with a callback arrive in the order of the calls, in each pool."""
+    """Let results of `apply_async` with a callback arrive in the order of the calls, in each pool."""
     kind = module.ApplyResult
     start, arrive = kind.__init__, kind._set
     queues: dict[int, list[Any]] = {}
@@ -305,7 +305,7 @@ def _children() -> dict[Sender, Any]:
 
 
 def _fix_wait(replacements: Replacements, module: Any) -> None:
-    """`wait` gives all that are ready, in the order of the list, when all are or patience is over."""
+    """Let `wait` give all that are ready, in the order of the list, when all are or patience is over."""
     original = module.wait
     slow: set[int] = set()
 

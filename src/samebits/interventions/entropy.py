@@ -63,7 +63,7 @@ def fix_entropy(replacements: Replacements) -> None:
 
 
 def _fix_uuid(replacements: Replacements, uuid: Any, streams: _Streams) -> None:
-    """`uuid1`, which is made of the clock and the machine's address; `uuid4` asks `os.urandom`."""
+    """Fix `uuid1`, which is made of the clock and the machine's address; `uuid4` asks `os.urandom`."""
 
     def uuid1(_: Any, node: Any = None, clock_seq: Any = None) -> Any:  # noqa: ARG001
         return uuid.UUID(bytes=streams.bytes(16), version=1)

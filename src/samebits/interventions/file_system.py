@@ -60,7 +60,7 @@ class SortedEntries:
 
 
 def fix_file_times(replacements: Replacements) -> None:
-    """Every file has the same times."""
+    """Give every file the same times."""
     _fix_status(replacements, _with_times)
 
 

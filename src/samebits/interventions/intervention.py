@@ -106,7 +106,7 @@ class Intervention:
 
 
 def number_for(*keys: int | str) -> int:
-    """64 bits that are the same in every run, and others in each process of a run.
+    """Return 64 bits that are the same in every run, and others in each process of a run.
 
     Args:
         keys: a name.

@@ -31,7 +31,7 @@ _CAPSULE = b"mem_handler"
 
 
 def fix_fill(replacements: Replacements) -> None:
-    """Fresh memory of NumPy and of devices is zero; the C library fills all other memory of the CPU."""
+    """Fill fresh memory of NumPy and of devices with zeros; the C library fills all other CPU memory."""
     replacements.imports.on_import("numpy", lambda numpy: _fill_arrays(replacements, numpy))
     replacements.imports.on_torch(lambda torch: _fix_empty(replacements, torch))
 

@@ -80,7 +80,7 @@ def _processes_obstacle() -> str:
 
 
 def fix_workers(replacements: Replacements) -> None:
-    """Loaders have no workers: the main process loads the data."""
+    """Give loaders no workers: the main process loads the data."""
     replacements.imports.on_torch(lambda torch: _fix_loaders(replacements, torch.utils.data.DataLoader))
 
 

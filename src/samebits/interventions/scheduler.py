@@ -97,7 +97,7 @@ class ThreadScheduler:
         return getattr(self._own, "participant", None)
 
     def begin(self, participant: Participant) -> None:
-        """This thread takes part as that participant; comes back when it is its time."""
+        """Let this thread take part as that participant; return when it is its turn."""
         self._own.participant = participant
         participant.native = threading.get_native_id()
         self.resume(participant)
@@ -120,7 +120,7 @@ class ThreadScheduler:
                 self._running = None
 
     def leave(self, participant: Participant) -> None:
-        """This thread is done."""
+        """End this thread's part."""
         self._own.participant = None
         self.suspend(participant)
 
@@ -133,7 +133,7 @@ class ThreadScheduler:
             participant.gate.release()
 
     def _watch(self, process: int) -> None:
-        """Choose who runs next; in a thread of its own: one that waits may hold locks that others need."""
+        """Choose who runs next. It has its own thread: one that waits may hold locks that others need."""
         settled, watch = 0, _Watch()
         while not self.ended and _getpid() == process:
             _sleep(_POLL_S)
@@ -168,7 +168,7 @@ class _Watch:
         self._polls = 0
 
     def look(self, participant: Participant) -> str:
-        """`blocked` in something that cannot be seen, `long` without a wait, or neither."""
+        """Return `blocked` (in something that cannot be seen), `long` (without a wait), or neither."""
         if self._participant is not participant:
             self._participant, self._since = participant, _monotonic()
             self._polls = 0

@@ -245,7 +245,7 @@ class _Rounds:
         return localisation.max_steps
 
     def _explained(self) -> tuple[tuple[Cause, str, int], ...]:
-        """Causes and lines of the origins so far: their draws are not the reason of anything more."""
+        """Return causes and lines of the origins so far: their draws explain nothing more."""
         return tuple(
             (finding.cause, *line_of(finding.origin.site))
             for finding in self.findings

@@ -34,7 +34,7 @@ class OpenRecord(Protocol):
     def events(
         self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None
     ) -> Iterator[Event]:
-        """Events in order."""
+        """Yield events in order."""
         ...
 
     def event(self, seq: int) -> Event:
@@ -42,11 +42,11 @@ class OpenRecord(Protocol):
         ...
 
     def captures(self, seq: int) -> dict[int, bytes]:
-        """Contents of the tensors of an event, by position."""
+        """Return the contents of the tensors of an event, by position."""
         ...
 
     def captured(self) -> dict[int, frozenset[int]]:
-        """Positions of the captured tensors, by event."""
+        """Return the positions of the captured tensors, by event."""
         ...
 
 

@@ -49,7 +49,7 @@ def pairs_needed(
 
 
 def last_step(state: State) -> int | None:
-    """After how many steps runs with a change are ended; None where they go to their ends."""
+    """Return the last step of runs with a change; None where they go to their ends."""
     first_step = state.comparison.first_step
     if first_step is None or state.comparison.several_threads or state.compared.first.seconds <= _SHORT_S:
         return None
@@ -68,7 +68,7 @@ def least_steps(comparison: Comparison) -> int:
 
 
 def time_limit(seconds: float) -> float:
-    """After how many seconds a run is ended that has something changed.
+    """Return after how many seconds a run with a change is ended.
 
     Args:
         seconds: what the first run took, with nothing changed.

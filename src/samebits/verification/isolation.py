@@ -53,7 +53,7 @@ class StandardInput:
 
     @contextlib.contextmanager
     def for_run(self) -> Iterator[int | None]:
-        """Gives the descriptor to hand to a child process; None for this program's own.
+        """Give the descriptor to hand to a child process; None for this program's own.
 
         Raises:
             OSError: afterwards, when what was read could not be saved: other runs cannot be given it.
@@ -185,7 +185,7 @@ class WorkingFolder:
             shutil.rmtree(self.path)
 
     def listed(self) -> dict[str, tuple[int, int]]:
-        """Size and time of change (ns) of each file in the copy, by its path below it."""
+        """Return size and time of change (ns) of each file in the copy, by its path below it."""
         files = {}
         for folder, _, names in os.walk(self.path):
             for name in names:

@@ -213,7 +213,7 @@ def check_named(record: Path) -> None:
 
 
 def _keep_out_of_git(folder: Path) -> None:
-    """Records are not meant for a repository; what has the name already stays as it is."""
+    """Keep the records out of a repository; an existing file of that name stays as it is."""
     try:
         descriptor = files.create(folder / ".gitignore", mode=files.SHARED)
     except FileExistsError:

@@ -114,7 +114,7 @@ def _localised(
 
 
 def _believable(comparison: Comparison) -> Comparison:
-    """Without memory that seems to be read before it was written: gloo and NCCL fill it unseen.
+    """Leave out memory that seems to be read before it was written: gloo and NCCL fill it unseen.
 
     `DistributedDataParallel` takes its buckets from `torch.empty`, and its C++ code writes to them.
     """

@@ -158,7 +158,7 @@ class Series:
 
     @contextmanager
     def limited(self, reserved_s: float = 0.0) -> Iterator[None]:
-        """No run is made, and none goes on, when the budget is spent. One inside another adds nothing.
+        """Make no run, and end those that go on, when the budget is spent. One inside another adds nothing.
 
         Args:
             reserved_s: seconds of the budget that are left for what comes after.
