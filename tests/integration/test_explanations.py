@@ -23,7 +23,7 @@ START = """
         model(x).square().mean().backward()
         optimizer.step()
 """
-# Lines behind line 8; the cause, the pin that shows it, and which of the lines are right.
+# Lines behind line 8; the cause, the intervention that shows it, and which of the lines are right.
 PLANTED = {
     "set": (
         ["words = {f'w{i}' for i in range(50)}", "x = x * torch.tensor([float(w[1:]) for w in words][:4])"],

@@ -41,12 +41,12 @@ class Bench:
         """Make the killed run, and keep what it left."""
         self.kill = kill_run(self.maker, self.whole, after)
         assert not self.kill.reason
-        shutil.copytree(self.maker.folder.place, self.folder / "left")
+        shutil.copytree(self.maker.folder.path, self.folder / "left")
 
     def resumed(self):
         """Resume from what the killed run left."""
         self.maker.folder.remove()
-        shutil.copytree(self.folder / "left", self.maker.folder.place)
+        shutil.copytree(self.folder / "left", self.maker.folder.path)
         return resume_run(self.maker, self.whole, self.kill)
 
 

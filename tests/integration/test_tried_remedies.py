@@ -150,7 +150,7 @@ def test_the_lines_that_are_printed_are_those_that_were_run(tmp_path):
 
 
 def test_what_cannot_be_patched_is_not_called_tried(tmp_path):
-    """The pins are told of, and that no line was run."""
+    """The interventions are told of, and that no line was run."""
     script = tmp_path / "train.py"
     script.write_text(
         SEEDED

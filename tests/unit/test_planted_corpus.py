@@ -237,7 +237,7 @@ def test_lines_that_are_not_those_of_the_report_are_noticed():
 
 
 def test_only_what_is_called_tried_is_applied():
-    """Where pins alone were run, nothing is claimed of the lines."""
+    """Where interventions alone were run, nothing is claimed of the lines."""
     remedy = {"confirmed": True, "changes": [change(1, [], ["x"])]}
 
     assert remedies.tried_changes(different(remedy=remedy)) == remedy["changes"]

@@ -7,7 +7,7 @@ import random
 import sys
 import sysconfig
 import warnings
-from _thread import get_ident  # bound now: a pin replaces what the module has
+from _thread import get_ident  # bound now: an intervention replaces what the module has
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 

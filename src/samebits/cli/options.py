@@ -187,7 +187,7 @@ def assignment(text: str) -> tuple[str, str]:
     return name, value
 
 
-def add_pin_options(parser: argparse._ActionsContainer) -> None:
+def add_intervention_options(parser: argparse._ActionsContainer) -> None:
     """Add `--pin` and `--list-pins`."""
     parser.add_argument(
         "--pin",
@@ -196,10 +196,12 @@ def add_pin_options(parser: argparse._ActionsContainer) -> None:
         metavar="NAME",
         help="fix one thing in every run, such as `clock` or `seed-numpy` (repeatable; see --list-pins)",
     )
-    parser.add_argument("--list-pins", action=_ListPins, nargs=0, help="list what --pin can fix, and exit")
+    parser.add_argument(
+        "--list-pins", action=_ListInterventions, nargs=0, help="list what --pin can fix, and exit"
+    )
 
 
-def pins_of(options: argparse.Namespace) -> tuple[str, ...]:
+def chosen_interventions(options: argparse.Namespace) -> tuple[str, ...]:
     """Return the interventions that `--pin` names, each once.
 
     Raises:
@@ -210,7 +212,7 @@ def pins_of(options: argparse.Namespace) -> tuple[str, ...]:
     return names
 
 
-class _ListPins(argparse.Action):
+class _ListInterventions(argparse.Action):
     def __call__(self, *_: Any) -> None:
         width = max(len(intervention.name) for intervention in INTERVENTIONS)
         for intervention in INTERVENTIONS:

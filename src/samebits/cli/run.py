@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import description
-from samebits.cli.options import add_control_options, add_pin_options, control_of, control_variables, pins_of
+from samebits.cli.options import (
+    add_control_options,
+    add_intervention_options,
+    chosen_interventions,
+    control_of,
+    control_variables,
+)
 from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import write
 from samebits.environment.distributed import rank_facts
@@ -58,7 +64,7 @@ class RunCommand:
         )
         add_recording_options(parser)
         add_control_options(parser)
-        add_pin_options(parser)
+        add_intervention_options(parser)
         parser.add_argument(
             "--record",
             metavar="PATH",
@@ -71,7 +77,7 @@ class RunCommand:
     def run(self, options: argparse.Namespace) -> int:
         """Run the script, and return its exit status."""
         check_target(options.target)
-        control, pins, ranks = control_of(options), pins_of(options), rank_facts()
+        control, interventions, ranks = control_of(options), chosen_interventions(options), rank_facts()
         record = self._record(options, ranks)
         check_writable(record)
         in_place = options.own_process and os.name == "posix"
@@ -84,11 +90,11 @@ class RunCommand:
             overwrite=options.force,
             no_arguments=options.no_arguments,
             control=control,
-            pins=pins,
+            interventions=interventions,
             ranks=ranks,
         )
         variables = control_variables(control)
-        plan = combine(pins, control, {**os.environ, **variables})
+        plan = combine(interventions, control, {**os.environ, **variables})
         fixed = plan.fixed_layout or holds_layout(control)
         environment = {**variables, **plan.environment}
         request = Launch(options.target, settings.to_json(), environment, fixed_layout=fixed)

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from samebits.cli.command import description, refuse_rank
 from samebits.cli.ending import held_back
-from samebits.cli.options import add_control_options, add_pin_options, control_of, control_variables, pins_of
+from samebits.cli.options import (
+    add_control_options,
+    add_intervention_options,
+    chosen_interventions,
+    control_of,
+    control_variables,
+)
 from samebits.cli.output import FirstAnswer, print_result
 from samebits.cli.run import add_recording_options, wants_progress
 from samebits.cli.script_parser import ScriptParser, add_state_only, seconds, whole_number
@@ -148,8 +154,8 @@ def _request(options: argparse.Namespace) -> VerifyRequest:
         replay=options.replay,
         control=control,
         environment=control_variables(control),
-        pins=pins_of(options),
-        interventions=not options.no_interventions,
+        interventions=chosen_interventions(options),
+        intervene=not options.no_interventions,
         fix=options.fix,
         quick=options.quick,
         budget=options.budget,
@@ -209,7 +215,7 @@ def _add_run_options(parser: ScriptParser) -> None:
         metavar="N",
         help="start N ranks with torch's elastic launcher, and compare each rank with itself",
     )
-    add_pin_options(group)
+    add_intervention_options(group)
 
 
 def _add_explanation_options(parser: ScriptParser) -> None:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import refuse_rank
-from samebits.cli.options import control_of, pins_of
+from samebits.cli.options import chosen_interventions, control_of
 from samebits.cli.output import print_launches
 from samebits.cli.run import wants_progress
 from samebits.cli.terminal import Phases
@@ -57,7 +57,7 @@ def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
 
 
 def _words(options: argparse.Namespace) -> list[str]:
-    """Control and pins as options of `samebits run`."""
+    """Control and interventions as options of `samebits run`."""
     words = [] if options.seed is None else ["--seed", str(options.seed)]
     words += ["--deterministic"] if options.deterministic else []
     words += ["--per-rank-seeds"] if options.per_rank_seeds else []
@@ -68,6 +68,6 @@ def _words(options: argparse.Namespace) -> list[str]:
         words += ["--set", f"{name}={value}"]
     for name in options.leave:
         words += ["--leave", name]
-    for name in pins_of(options):
+    for name in chosen_interventions(options):
         words += ["--pin", name]
     return words

@@ -119,9 +119,9 @@ class EvidenceCode(StrEnum):
     """Op, site."""
     SEEN_ONCE_PLACED = "seen-once-placed"
     """Site, op of the first origin."""
-    PINS_WITHOUT_TRACE = "pins-without-trace"
+    INTERVENTIONS_WITHOUT_TRACE = "pins-without-trace"
     """The result of the runs with interventions."""
-    PINS_DID_NOT_HELP = "pins-did-not-help"
+    INTERVENTIONS_DID_NOT_HELP = "pins-did-not-help"
     """Names of the interventions, what they fix."""
 
     # Of ranks.

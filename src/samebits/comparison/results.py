@@ -40,14 +40,14 @@ class RemedyTrial:
             instead, and the change itself was not run.
         identical: whether all pairs of runs were identical.
         pairs: how many pairs were.
-        pins: the names of the interventions.
+        interventions: the names of the interventions.
         steps: after how many steps the runs were stopped; None where they ran to their ends.
     """
 
     of: Literal["change", "pins"]
     identical: bool
     pairs: int = 0
-    pins: tuple[str, ...] = ()
+    interventions: tuple[str, ...] = ()
     steps: int | None = None
 
 

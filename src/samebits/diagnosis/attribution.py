@@ -1,4 +1,4 @@
-"""What a set of pins that made runs identical says of the findings."""
+"""What a set of interventions that made runs identical says of the findings."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """Pairs of runs with pins.
+    """Pairs of runs with interventions.
 
     Args:
-        pins: their names.
+        interventions: their names.
         identical: how many pairs were identical.
         pairs: how many were made.
         steps: after how many steps the runs were ended; None where they went to their ends.
     """
 
-    pins: InterventionSet
+    interventions: InterventionSet
     identical: int
     pairs: int
     steps: int | None = None
@@ -47,37 +47,37 @@ class Confirmation:
         pairs = "1 pair" if single else f"{self.identical} of {self.pairs} pairs"
         verb, whose = ("was", "its") if single else ("were", "their")
         far = "" if self.steps is None else f" in {whose} first {self.steps} steps"
-        return f"{words_of(self.pins)}, {pairs} of runs {verb} identical{far}"
+        return f"{words_of(self.interventions)}, {pairs} of runs {verb} identical{far}"
 
 
-def words_of(pins: InterventionSet) -> str:
+def words_of(interventions: InterventionSet) -> str:
     """Interventions in words: `with the hash seed fixed and with the clock frozen`."""
-    return " and ".join(intervention_named(name).words for name in pins)
+    return " and ".join(intervention_named(name).words for name in interventions)
 
 
 def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Finding, ...]:
-    """The findings with what the pins show: evidence, the cause where it was open or is another, remedies.
+    """Return the findings with what the interventions show: evidence, a cause where it was open or another.
 
-    Each pin speaks for the findings that have one of its causes; if there are none, for the first whose cause
-    is open. A cause that the draw log suggested gives way only where one pin alone made the runs identical:
-    then it speaks for the first finding, and all others are of its cause.
+    Each intervention speaks for the findings that have one of its causes; if there are none, for the first
+    whose cause is open. A cause that the draw log suggested gives way only where one intervention alone
+    made the runs identical: then it speaks for the first finding, and all others are of its cause.
 
     Args:
         findings: the origins, the first one first.
-        confirmed: the smallest set of pins with which runs were identical.
+        confirmed: the smallest set of interventions with which runs were identical.
     """
     listed = list(findings)
     if not confirmed.certain:
         return tuple(listed)
-    alone = len(confirmed.pins) == 1
-    for name in confirmed.pins:
+    alone = len(confirmed.interventions) == 1
+    for name in confirmed.interventions:
         causes = causes_shown_by(name)
         spoken_for = _spoken_for(listed, causes, alone=alone)
         for at, finding in enumerate(listed):
             if at in spoken_for:
-                listed[at] = _caused(finding.confirmed(confirmed.line()), name, confirmed.pins)
+                listed[at] = _caused(finding.confirmed(confirmed.line()), name, confirmed.interventions)
             elif alone:
-                listed[at] = _caused(finding, name, confirmed.pins)
+                listed[at] = _caused(finding, name, confirmed.interventions)
         if not spoken_for:
             listed += _met(listed, causes, confirmed)
     return tuple(listed)
@@ -87,7 +87,9 @@ def _met(findings: Sequence[Finding], causes: tuple[Cause, ...], confirmed: Conf
     """A finding of its own for a source that met another one at the same place, of which that one is told."""
     for finding in findings:
         fixed = (
-            each for each in finding.origin.sources if each.cause in causes and fixed_by(each, confirmed.pins)
+            each
+            for each in finding.origin.sources
+            if each.cause in causes and fixed_by(each, confirmed.interventions)
         )
         own = next(fixed, None)
         if own is not None and own.site is not None:
@@ -101,10 +103,12 @@ def _met(findings: Sequence[Finding], causes: tuple[Cause, ...], confirmed: Conf
     return []
 
 
-def _caused(finding: Finding, pin: str, pins: InterventionSet) -> Finding:
-    """The finding with the cause that a pin shows, without sources of that cause that the pins do not fix."""
-    cause = cause_of_intervention(finding, pin)
-    sources = tuple(each for each in finding.origin.sources if each.cause != cause or fixed_by(each, pins))
+def _caused(finding: Finding, intervention: str, interventions: InterventionSet) -> Finding:
+    """Return the finding with the cause that an intervention shows, and only those sources that are fixed."""
+    cause = cause_of_intervention(finding, intervention)
+    sources = tuple(
+        each for each in finding.origin.sources if each.cause != cause or fixed_by(each, interventions)
+    )
     return _at_source(finding.with_cause(cause).with_sources(sources))
 
 
@@ -158,63 +162,67 @@ def _of_source(finding: Finding, source: Source) -> Finding:
 
 
 def unexplained(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Finding, ...]:
-    """The findings where pins made the runs identical that have no way to act: seen, and no cause."""
+    """Return the findings where interventions helped that have no way to act: seen, and no cause."""
     first, *others = findings
-    line = Evidence.of(EvidenceCode.PINS_WITHOUT_TRACE, confirmed.line())
+    line = Evidence.of(EvidenceCode.INTERVENTIONS_WITHOUT_TRACE, confirmed.line())
     return (first.with_evidence(line), *others)
 
 
 def withdrawn(findings: Sequence[Finding], in_vain: Collection[str]) -> tuple[Finding, ...]:
-    """The findings without the causes that draws suggested and whose pins did not help.
+    """The findings without the causes that draws suggested and whose interventions did not help.
 
     Args:
         findings: the origins.
-        in_vain: pins with which the runs still differed, and where they had differed before.
+        in_vain: interventions with which the runs still differed, and where they had differed before.
     """
     return tuple(_withdrawn(finding, frozenset(in_vain)) for finding in findings)
 
 
 def _withdrawn(finding: Finding, in_vain: frozenset[str]) -> Finding:
     blamed = [source for source in finding.origin.sources if source.cause == finding.cause]
-    pins = tuple(dict.fromkeys(pin for source in blamed for pin in interventions_of(source)))
+    interventions = tuple(dict.fromkeys(name for source in blamed for name in interventions_of(source)))
     if (
-        not pins
-        or not in_vain.issuperset(pins)
+        not interventions
+        or not in_vain.issuperset(interventions)
         or finding.diagnosis.confirmed_by
         or finding.origin.entry == OriginKind.RNG
     ):
         return finding
-    line = Evidence.of(EvidenceCode.PINS_DID_NOT_HELP, pins, blamed[0].op)
+    line = Evidence.of(EvidenceCode.INTERVENTIONS_DID_NOT_HELP, interventions, blamed[0].op)
     return finding.with_cause(Cause.UNKNOWN, line)
 
 
 def remedied(finding: Finding, confirmed: Confirmation) -> Finding:
-    """The finding whose remedy does what the pins did, with what came of the pins."""
+    """The finding whose remedy does what the interventions did, with what came of the interventions."""
     remedy = finding.remedy
     if remedy is None or remedy.trial is not None or not confirmed.certain:
         return finding
-    if not set(remedy.controls) & set(confirmed.pins):
+    if not set(remedy.controls) & set(confirmed.interventions):
         return finding
     trial = RemedyTrial(
-        "pins", identical=True, pairs=confirmed.pairs, pins=confirmed.pins, steps=confirmed.steps
+        "pins",
+        identical=True,
+        pairs=confirmed.pairs,
+        interventions=confirmed.interventions,
+        steps=confirmed.steps,
     )
     return replace(finding, remedy=replace(remedy, trial=trial))
 
 
 def failed_note(result: SearchResult) -> Note | None:
-    """What to say where no set of pins made the runs identical."""
+    """What to say where no set of interventions made the runs identical."""
     alone = [trial for trial in result.trials if trial.outcome == "different"]
     if not alone:
         return None
-    tried = list(dict.fromkeys(pin for trial in alone for pin in trial.pins))
-    return Note.of(NoteCode.PINS_IN_VAIN, *tried)
+    tried = list(dict.fromkeys(name for trial in alone for name in trial.interventions))
+    return Note.of(NoteCode.INTERVENTIONS_IN_VAIN, *tried)
 
 
 def _at_source(finding: Finding) -> Finding:
     """The finding at the line that took the value, if all that is known of its cause points to one.
 
     A line that was named for a value of another cause, such as a listing of files whose names are random,
-    gives way to the latest source of the cause that the pins have shown.
+    gives way to the latest source of the cause that the interventions have shown.
     """
     origin = finding.origin
     own = [source.site for source in origin.sources if source.cause == finding.cause]

@@ -59,32 +59,34 @@ def with_remedies(comparison: Comparison, project: Project | None = None) -> Com
     return replace(comparison, findings=findings)
 
 
-def with_whole_set(comparison: Comparison, pins: Sequence[str], project: Project) -> Comparison:
-    """The comparison whose first remedy is all of what the pins did that made the runs identical.
+def with_whole_set(comparison: Comparison, interventions: Sequence[str], project: Project) -> Comparison:
+    """The comparison whose first remedy is all of what the interventions did that made the runs identical.
 
     Args:
         comparison: with a remedy for each finding whose cause is known.
-        pins: the smallest set of pins with which the runs were identical.
+        interventions: the smallest set of interventions with which the runs were identical.
         project: the user's files, to show the change.
     """
     if not comparison.findings:
         return comparison
     first, *others = comparison.findings
-    own = [first, *(each for each in others if _does_some_of(each.remedy, pins))]
+    own = [first, *(each for each in others if _does_some_of(each.remedy, interventions))]
     remedies = [each.remedy for each in own if each.remedy is not None]
-    advised = [specification_of(causes_shown_by(pin)[0]).advice_for("") for pin in unspoken(own, pins)]
+    advised = [
+        specification_of(causes_shown_by(name)[0]).advice_for("") for name in unspoken(own, interventions)
+    ]
     texts = [each.text for each in (*remedies, *advised) if each is not None]
     if len(dict.fromkeys(texts)) < 2:  # it is one thing
         return comparison
     trial = next((remedy.trial for remedy in remedies if remedy.trial is not None), None)
-    whole = Remedy("; ".join(dict.fromkeys(texts)), tuple(pins), trial=trial)
-    patches = propose(own, project, most=1, pins=pins).patches
+    whole = Remedy("; ".join(dict.fromkeys(texts)), tuple(interventions), trial=trial)
+    patches = propose(own, project, most=1, interventions=interventions).patches
     whole = _shown(whole, patches[0]) if patches else whole
     return replace(comparison, findings=(replace(first, remedy=whole), *others))
 
 
-def _does_some_of(remedy: Remedy | None, pins: Sequence[str]) -> bool:
-    return remedy is not None and not set(remedy.controls).isdisjoint(pins)
+def _does_some_of(remedy: Remedy | None, interventions: Sequence[str]) -> bool:
+    return remedy is not None and not set(remedy.controls).isdisjoint(interventions)
 
 
 def _shown(remedy: Remedy, patch: Patch) -> Remedy:

@@ -19,11 +19,11 @@ class Trial:
     """Runs with some interventions.
 
     Args:
-        pins: their names, in the order in which they were asked for.
+        interventions: their names, in the order in which they were asked for.
         outcome: what came of them.
     """
 
-    pins: InterventionSet
+    interventions: InterventionSet
     outcome: Outcome
 
 
@@ -32,12 +32,13 @@ class SearchResult:
     """What a search found.
 
     Args:
-        pins: the smallest set that made the runs identical; None when no set did, or time ran out before.
+        interventions: the smallest set that made the runs identical; None when no set did, or time ran out
+            before.
         trials: everything that was tried, in order.
         minimal: whether every smaller set that the search would try was tried.
     """
 
-    pins: InterventionSet | None
+    interventions: InterventionSet | None
     trials: tuple[Trial, ...]
     minimal: bool = True
 

@@ -36,7 +36,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def at_source_line(finding: Finding, project: Project) -> Finding:
-    """The finding at the line where its cause sits, if pins have shown the cause and there is one such line.
+    """Return the finding at the line of its cause, if interventions have shown it and there is one such line.
 
     Looked for on the lines that the values at its place may come from, then in all files of the project.
     Where several lines may be meant, or it is at one of them already, it stays where it is.

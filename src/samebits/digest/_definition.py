@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 MASK = (1 << 64) - 1
 LANES = 16
 STRIPES = 8
-SUMS = 8  # lanes l and l + 8 have their sums in common
+SUMS = 8  # lanes l and l + 8 share a sum
 BLOCK = 1024
 
 CHAIN = 0x9E3779B1
@@ -88,13 +88,13 @@ DTYPES = {
 COMPOSITE = 255  # the contents are a tag and the digests of parts
 ABSENT = 128  # added to the code of a tensor that has no contents (meta, fake)
 
-# What a descriptor for the C library says of a tensor, in one word beside its address.
+# The header word of a descriptor for the C library, beside the address of the tensor.
 STRIDED = 1 << 12
 N_DIMS = 20
 
 
 def header(dtype: str) -> int:
-    """The header word of a descriptor, but for the number of dimensions and the strided bit."""
+    """Return the header word of a descriptor, but for the number of dimensions and the strided bit."""
     code, width = DTYPES[dtype]
     return code | (width.bit_length() - 1) << 8
 
@@ -108,7 +108,7 @@ def _mix(x: int) -> int:
 
 
 def close(sums: Sequence[int], n_bytes: int, code: int, sizes: Sequence[int]) -> bytes:
-    """The 16 bytes of a digest from its 16 block sums (of chains, then of trails)."""
+    """Return the 16 bytes of a digest from its 16 block sums (of chains, then of trails)."""
     h0, h1 = FOLD_START
     for value in (*sums, n_bytes, code, len(sizes), *sizes):
         h0 ^= value
@@ -121,5 +121,5 @@ def close(sums: Sequence[int], n_bytes: int, code: int, sizes: Sequence[int]) ->
 
 
 def absent(dtype: str, sizes: Sequence[int]) -> bytes:
-    """The digest of a tensor without contents: its header alone."""
+    """Return the digest of a tensor without contents: its header alone."""
     return close((0,) * (2 * SUMS), 0, DTYPES.get(dtype, (0, 0))[0] | ABSENT, sizes)

@@ -1,4 +1,4 @@
-"""What a wrapper subclass keeps beside its tensors, as text: the second value of `__tensor_flatten__`."""
+"""The parts of a tensor subclass: its tensors, and as text the second value of `__tensor_flatten__`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_CONTEXT = "NoneType None"
 
 
 def context_of(tensor: Any) -> tuple[str, tuple[torch.Tensor, ...]]:
-    """The context of a wrapper subclass as text, and the tensors in it.
+    """Return the context of a wrapper subclass as text, and the tensors in it.
 
     The same value gives the same text in every process. An object of a class that has no defined contents (a
     device mesh, a function) counts by the name of its class only. The context is that of the detached tensor:
@@ -31,8 +31,8 @@ def context_of(tensor: Any) -> tuple[str, tuple[torch.Tensor, ...]]:
     Args:
         tensor: has `__tensor_flatten__`.
     """
-    found: list[torch.Tensor] = []
-    return _text(_flattened(tensor)[1], found, 0), tuple(found)
+    tensors: list[torch.Tensor] = []
+    return _text(_flattened(tensor)[1], tensors, 0), tuple(tensors)
 
 
 def _flattened(tensor: Any) -> tuple[Any, Any]:
@@ -47,33 +47,34 @@ def _flattened(tensor: Any) -> tuple[Any, Any]:
     return names, context
 
 
-def _text(value: Any, found: list[torch.Tensor], depth: int) -> str:
+def _text(value: Any, tensors: list[torch.Tensor], depth: int) -> str:
     if isinstance(value, torch.Tensor):
-        found.append(value)
-        return f"tensor {len(found)}"
+        tensors.append(value)
+        return f"tensor {len(tensors)}"
     if isinstance(value, _AS_SHOWN) and type(value).__repr__ is not object.__repr__:
         return f"{type(value).__name__} {value!r}"
     if isinstance(value, float):
         return f"float {value.hex()}"
     if depth < _DEEPEST:
-        inside = _container(value, found, depth + 1)
+        inside = _container(value, tensors, depth + 1)
         if inside is not None:
             return f"{type(value).__name__} {inside}"
     return type(value).__qualname__
 
 
-def _container(value: Any, found: list[torch.Tensor], depth: int) -> str | None:
-    """The contents of a container; None for anything else."""
+def _container(value: Any, tensors: list[torch.Tensor], depth: int) -> str | None:
+    """Return the contents of a container as text; None for anything else."""
     if isinstance(value, Mapping):
-        entries = [(_text(key, found, depth), _text(value[key], found, depth)) for key in value]
+        entries = [(_text(key, tensors, depth), _text(value[key], tensors, depth)) for key in value]
         return f"{sorted(entries)}"
     if isinstance(value, AbstractSet):
-        return f"{sorted(_text(item, found, depth) for item in value)}"
+        return f"{sorted(_text(item, tensors, depth) for item in value)}"
     if isinstance(value, Sequence):
-        return f"{[_text(item, found, depth) for item in value]}"
+        return f"{[_text(item, tensors, depth) for item in value]}"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
-        return f"{[(field.name, _text(getattr(value, field.name, None), found, depth)) for field in fields]}"
+        named = [(each.name, _text(getattr(value, each.name, None), tensors, depth)) for each in fields]
+        return f"{named}"
     return None
 
 
@@ -85,7 +86,7 @@ _COMPRESSED_BY_COLUMN = (torch.sparse_csc, torch.sparse_bsc)
 
 @dataclass(frozen=True)
 class Parts:
-    """What a tensor consists of.
+    """The parts of a tensor.
 
     Args:
         tag: its kind, with everything that its parts do not tell.
@@ -97,7 +98,7 @@ class Parts:
 
 
 def has_contents(tensor: torch.Tensor) -> bool:
-    """False for meta and fake tensors and for those whose storage was freed."""
+    """Return False for meta and fake tensors and for those whose storage was freed."""
     if tensor.is_meta or hasattr(tensor, "fake_mode"):
         return False
     if type(tensor) not in _PLAIN_TYPES or tensor.layout is not torch.strided or tensor.is_nested:
@@ -106,25 +107,25 @@ def has_contents(tensor: torch.Tensor) -> bool:
 
 
 def absent_digest(tensor: torch.Tensor) -> bytes:
-    """The digest of a tensor without contents; a size that is a symbol counts as 2^64 - 1."""
+    """Return the digest of a tensor without contents; a size that is a symbol counts as 2^64 - 1."""
     sizes = tuple(size if isinstance(size, int) else d.MASK for size in tensor.shape)
     return d.absent(dtype_name(tensor.dtype), sizes)
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """Such as `float32`."""
+    """Return a name such as `float32`."""
     return str(dtype).removeprefix("torch.")
 
 
 def readable(tensor: torch.Tensor) -> torch.Tensor:
-    """A strided tensor with the same logical contents for the two layouts that hide their memory."""
+    """Return a strided tensor with the same logical contents for the two layouts that hide their memory."""
     if tensor.layout is torch.strided and not tensor.is_nested and tensor.numel() and tensor.data_ptr() == 0:
         return tensor.clone()  # zeros that were never written, as forward-mode differentiation makes them
     return tensor.to_dense() if tensor.is_mkldnn else tensor
 
 
 def parts_of(tensor: torch.Tensor) -> Parts | None:
-    """The parts, None for a strided tensor that can be read as it is."""
+    """Return the parts; None for a strided tensor that can be read as it is."""
     flatten = getattr(tensor, "__tensor_flatten__", None)
     if flatten is not None:
         waiting = getattr(tensor, "trigger_wait", None)
@@ -158,7 +159,7 @@ def parts_of(tensor: torch.Tensor) -> Parts | None:
 
 
 def _components(tensor: torch.Tensor) -> tuple[torch.Tensor, ...] | None:
-    """The tensors that make up a sparse tensor, None for any other."""
+    """Return the tensors that make up a sparse tensor; None for any other."""
     if tensor.layout is torch.sparse_coo:
         return tensor._indices(), tensor._values()
     if tensor.layout in _COMPRESSED_BY_ROW:

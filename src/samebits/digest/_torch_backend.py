@@ -85,13 +85,13 @@ class TorchBackend:
 
 
 def _sums_of(memory: Any, size: int, dtype: torch.dtype) -> list[int]:
-    """The 16 sums of memory that has a buffer; without elements it may have none."""
+    """Return the 16 sums of memory that has a buffer; without elements it may have none."""
     data = torch.frombuffer(memory, dtype=dtype) if size else torch.empty(0, dtype=torch.uint8, device="cpu")
     return block_sums([data])[0]
 
 
 def block_sums(tensors: Sequence[torch.Tensor]) -> list[list[int]]:
-    """The 16 sums of each tensor."""
+    """Return the 16 sums of each tensor."""
     if not tensors:
         return []
     with torch.no_grad():
@@ -108,25 +108,25 @@ def _close(sums: list[int], tensor: torch.Tensor) -> bytes:
 
 
 def _groups(tensors: Sequence[torch.Tensor]) -> Iterator[list[_Piece]]:
-    """Pieces of all tensors, bundled so that a bundle fills a chunk or ends the list."""
+    """Yield pieces of all tensors, bundled so that a bundle fills a chunk or ends the list."""
     group: list[_Piece] = []
-    room = CHUNK_BLOCKS
+    left = CHUNK_BLOCKS
     for position, tensor in enumerate(tensors):
         first = 0
         for data in _pieces(tensor, CHUNK_BLOCKS * d.BLOCK):
             blocks = -(-data.numel() // d.BLOCK)
-            if blocks > room:
+            if blocks > left:
                 yield group
-                group, room = [], CHUNK_BLOCKS
+                group, left = [], CHUNK_BLOCKS
             group.append(_Piece(position, first, data))
-            room -= blocks
+            left -= blocks
             first += blocks
     if group:
         yield group
 
 
 def _pieces(tensor: torch.Tensor, n_bytes: int) -> Iterator[torch.Tensor]:
-    """The logical contents as uint8, `n_bytes` at a time, never more of it copied than that."""
+    """Yield the logical contents as uint8, `n_bytes` at a time; no more of it is copied at once."""
     rest: list[torch.Tensor] = []
     size = 0
     for run in _runs(tensor, n_bytes):
@@ -143,7 +143,7 @@ def _pieces(tensor: torch.Tensor, n_bytes: int) -> Iterator[torch.Tensor]:
 
 
 def _runs(tensor: torch.Tensor, n_bytes: int) -> Iterator[torch.Tensor]:
-    """The elements in logical order, as tensors that are contiguous or small enough to copy."""
+    """Yield the elements in logical order, as tensors that are contiguous or small enough to copy."""
     size = tensor.numel() * tensor.element_size()
     lazy = tensor.is_conj() or tensor.is_neg()
     if size == 0:
@@ -170,7 +170,7 @@ def _as_bytes(run: torch.Tensor) -> torch.Tensor:
 
 
 def _words_of(data: torch.Tensor) -> torch.Tensor:
-    """Blocks x stripes x lanes of int64, the last block padded with zeros."""
+    """Return blocks x stripes x lanes of int64, the last block padded with zeros."""
     missing = -data.numel() % d.BLOCK
     if missing:
         data = torch.nn.functional.pad(data, (0, missing))
@@ -182,7 +182,7 @@ def _words_of(data: torch.Tensor) -> torch.Tensor:
 
 
 def _add_group(group: list[_Piece], sums: torch.Tensor) -> None:
-    """Adds the blocks of some pieces to the sums of their tensors."""
+    """Add the blocks of some pieces to the sums of their tensors."""
     device = sums.device
     words = [_words_of(piece.data) for piece in group]
     counts = [w.shape[0] for w in words]
@@ -200,7 +200,7 @@ def _add_group(group: list[_Piece], sums: torch.Tensor) -> None:
 
 
 def block_values(words: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    """What each block adds to the sums: blocks x 16."""
+    """Return what each block adds to the sums: blocks x 16."""
     chain = torch.tensor([_signed(s) for s in d.STARTS], device=words.device).expand(words.shape[0], d.LANES)
     trail = torch.zeros_like(chain)
     for stripe in range(d.STRIPES):
@@ -223,7 +223,7 @@ def _mix(x: torch.Tensor) -> torch.Tensor:
 
 
 def _shift(x: torch.Tensor, by: int) -> torch.Tensor:
-    """A logical shift to the right: torch shifts int64 arithmetically."""
+    """Shift to the right logically: torch shifts int64 arithmetically."""
     return (x >> by) & ((1 << (64 - by)) - 1)
 
 

@@ -24,7 +24,7 @@ BINDINGS_ABI = 5
 
 
 def load_module() -> Any:
-    """The module, None if this installation has none or that of another version."""
+    """Load the module; None if this installation has none or that of another version."""
     try:
         from samebits import _reader
     except ImportError:
@@ -33,7 +33,7 @@ def load_module() -> Any:
 
 
 def open_reader(library: NativeLibrary | None) -> Reader | None:
-    """What looks at plain CPU tensors of the common dtypes and digests them; None where it cannot.
+    """Return a digester of plain CPU tensors of the common dtypes; None where there can be none.
 
     It learns addresses and sizes through DLPack's C exchange (`__dlpack_c_exchange_api__`, DLPack 1.3), which
     torch has from 2.10 on.
@@ -60,7 +60,7 @@ def open_reader(library: NativeLibrary | None) -> Reader | None:
 
 
 def open_scanner() -> Scanner | None:
-    """What looks at the arguments of ops in portable mode; None where it cannot, as for `open_reader`."""
+    """Return a scanner of op arguments for portable mode; None without the module or DLPack's C exchange."""
     module = load_module()
     exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
     if module is None or exchange is None:
@@ -104,7 +104,7 @@ class NativeLibrary:
 
 
 def find_library() -> Path | None:
-    """The file that setup.py built, None if this installation has none."""
+    """Return the file that setup.py built; None if this installation has none."""
     package = Path(__file__).resolve().parent.parent
     for suffix in importlib.machinery.EXTENSION_SUFFIXES:
         path = package / f"_native{suffix}"
@@ -114,7 +114,7 @@ def find_library() -> Path | None:
 
 
 def open_library(path: Path) -> NativeLibrary | None:
-    """Loads the library; None when this machine cannot use it or it belongs to another version."""
+    """Load the library; None when this machine cannot use it or it belongs to another version."""
     try:
         library, gil = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
         if library.samebits_digest_abi() != ABI:
@@ -138,7 +138,7 @@ def open_library(path: Path) -> NativeLibrary | None:
 
 
 def openmp_entry(folder: Path, function: str = "GOMP_parallel") -> int | None:
-    """Address of a function of the OpenMP library that torch brought and this process has loaded.
+    """Return the address of a function of the OpenMP library that torch brought and this process has loaded.
 
     Its threads wait for work between two ops of torch, on the cores that threads of our own would need.
     None where torch has another OpenMP library (macOS, some distributions).
@@ -147,11 +147,11 @@ def openmp_entry(folder: Path, function: str = "GOMP_parallel") -> int | None:
         folder: of torch's libraries.
         function: its name; `GOMP_parallel` runs a function on a team of threads.
     """
-    found = (_entry_of(path, function) for path in sorted(folder.glob("libgomp*.so*")))
-    return next((entry for entry in found if entry is not None), None)
+    addresses = (_address_in(path, function) for path in sorted(folder.glob("libgomp*.so*")))
+    return next((address for address in addresses if address is not None), None)
 
 
-def _entry_of(path: Path, function: str) -> int | None:
+def _address_in(path: Path, function: str) -> int | None:
     try:
         library = ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
         return ctypes.cast(getattr(library, function), ctypes.c_void_p).value
@@ -161,7 +161,7 @@ def _entry_of(path: Path, function: str) -> int | None:
 
 @functools.cache
 def load() -> NativeLibrary | None:
-    """The library this process uses, None for the torch back end.
+    """Load the library that this process uses; None for the torch back end.
 
     Raises:
         SamebitsError: if the variable `SAMEBITS_DIGEST_BACKEND` asks for a back end that is not there.

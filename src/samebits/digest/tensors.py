@@ -38,7 +38,7 @@ def digest_many(tensors: Sequence[torch.Tensor]) -> bytes:
 
 
 def observe(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
-    """Digests, a key and storage addresses of tensors; the hot path of recording.
+    """Return digests, a key and storage addresses of tensors; the hot path of recording.
 
     Args:
         tensors: a list or tuple.
@@ -68,7 +68,7 @@ def _kind(tensor: torch.Tensor) -> tuple[torch.dtype, tuple[int, ...]]:
 
 
 def storage_addresses(tensors: Sequence[torch.Tensor]) -> bytes:
-    """Where the storages begin, 8 bytes each; 0 for those without contents or without one (sparse)."""
+    """Return where the storages begin, 8 bytes each; 0 for those without contents or without one (sparse)."""
     addresses = _CPU.reader.bases(tensors if type(tensors) is list else tuple(tensors))
     return array("Q", map(_base, tensors)).tobytes() if addresses is None else addresses
 
@@ -83,7 +83,7 @@ def _base(tensor: torch.Tensor) -> int:
 def digest_memory(
     address: int, n_bytes: int, code: int = d.DTYPES["uint8"][0], threads: int | None = None
 ) -> bytes:
-    """The digest of CPU memory, that of a tensor uint8[n_bytes] with these contents.
+    """Return the digest of CPU memory, that of a tensor uint8[n_bytes] with these contents.
 
     Args:
         address: where it starts; ignored if `n_bytes` is 0.
@@ -95,17 +95,17 @@ def digest_memory(
 
 
 def digest_bytes(data: bytes, code: int = d.DTYPES["uint8"][0]) -> bytes:
-    """The digest of bytes, that of a tensor uint8[len(data)] with these contents."""
+    """Return the digest of bytes, that of a tensor uint8[len(data)] with these contents."""
     return digest_memory(ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0, len(data), code)
 
 
 def composite(tag: str, parts: bytes) -> bytes:
-    """The digest of something that consists of parts: a tag that says what it is, their digests in order."""
+    """Return the digest of something in parts: a tag that says what it is, then their digests in order."""
     return digest_bytes(tag.encode("utf-8", "surrogatepass") + b"\0" + parts, d.COMPOSITE)
 
 
 def _digest_mixed(tensors: Sequence[torch.Tensor]) -> bytes:
-    """Digests of tensors of any kind."""
+    """Return the digests of tensors of any kind."""
     results = [b""] * len(tensors)
     by_device: dict[torch.device, list[tuple[int, torch.Tensor]]] = {}
     for position, tensor in enumerate(tensors):
@@ -122,7 +122,7 @@ def _digest_mixed(tensors: Sequence[torch.Tensor]) -> bytes:
 
 
 def _read(tensor: torch.Tensor) -> bytes | torch.Tensor:
-    """The digest of a tensor without contents or of several parts; for any other, a tensor to read."""
+    """Return the digest of a tensor without contents or of several parts; for any other, a tensor to read."""
     try:
         if not has_contents(tensor):
             return absent_digest(tensor)

@@ -20,19 +20,19 @@ from samebits.errors import SamebitsError
 
 
 def is_array(obj: Any) -> bool:
-    """True for NumPy arrays and scalars; NumPy is not imported for that, and torch does without it."""
+    """Return True for NumPy arrays and scalars, without importing NumPy: torch does without it."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(obj, (numpy.ndarray, numpy.generic))
 
 
 def dtype_of(obj: Any) -> str | None:
-    """The name of the torch dtype of an array, None if torch has no such dtype."""
+    """Return the name of the torch dtype of an array; None if torch has no such dtype."""
     name = str(obj.dtype.name)
     return name if name in d.DTYPES else None
 
 
 def digest_array(obj: Any, dtype: str) -> bytes:
-    """The digest of a NumPy array or scalar, of strides and byte order as they come.
+    """Return the digest of a NumPy array or scalar, of strides and byte order as they come.
 
     Args:
         obj: the array.
@@ -61,15 +61,15 @@ class Digest:
         return self.value.hex()
 
 
-# Values that their text tells entirely.
+# Types of values that their text describes entirely.
 _NAMED = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 
-# What folds a part of a tree: the digests of the tensors, by position, are known then.
+# Folds a part of a tree, given the digests of all tensors by position.
 _Fold = Callable[[bytes], bytes]
 
 
 def digest(obj: Any) -> Digest:
-    """The digest of a tensor, a state dict, a module or optimizer, or nested containers of such values.
+    """Return the digest of a tensor, state dict, module, optimizer, or nested containers of such values.
 
     The order of the keys of a dict does not count; list and tuple are alike, and so are all mappings. A
     NumPy array has the digest of the tensor of the same dtype, shape and contents. Something that has a
@@ -99,7 +99,7 @@ class _Tree:
         self._open: set[int] = set()
 
     def read(self, obj: Any, where: str) -> _Fold:
-        """What will give the digest of a value; `where` says where it was found."""
+        """Return an object that will give the digest of a value; `where` is its path, for messages."""
         if isinstance(obj, torch.Tensor):
             return self._tensor(obj)
         leaf = _leaf(obj, where)
@@ -151,7 +151,7 @@ class _Tree:
 
 
 def _leaf(obj: Any, where: str) -> bytes | None:
-    """The digest of a value that is no container; None for anything else."""
+    """Return the digest of a value that is no container; None for anything else."""
     if isinstance(obj, str):
         return composite("str", obj.encode("utf-8", "surrogatepass"))
     if isinstance(obj, (bytes, bytearray)):

@@ -92,7 +92,7 @@ def _rule(asker: Asker) -> Callable[[Any], bool]:
 
 
 def _outside_of_timeit(frame: Any) -> Any:
-    """The code that `timeit` makes belongs to it, and has a file name of its own."""
+    """Return the innermost frame outside of the code that `timeit` makes, which has its own file name."""
     while frame is not None and frame.f_code.co_filename == "<timeit-src>":
         frame = frame.f_back
     return frame
@@ -153,7 +153,7 @@ def _fix_datetime(replacements: Replacements, name: str, read: Callable[[], int]
 
 
 def _fix_usage(replacements: Replacements, module: Any, read: Callable[[], int], rule: Any) -> None:
-    """The times of `getrusage`; its memory is of another intervention."""
+    """Fix the times of `getrusage`; its memory belongs to another intervention."""
 
     def getrusage(function: Any, *args: Any) -> Any:
         usage, seconds = function(*args), (_OF_PROCESS_NS + read()) / 1e9
@@ -163,7 +163,7 @@ def _fix_usage(replacements: Replacements, module: Any, read: Callable[[], int],
 
 
 def _fix_device_events(replacements: Replacements, torch: Any, read: Callable[[], int]) -> None:
-    """The time between two events of a GPU."""
+    """Fix the time between two events of a GPU."""
     event = getattr(torch.cuda, "Event", None)
     if event is None:
         return
@@ -233,7 +233,7 @@ class VirtualTimers:
         return -int(-before // 1)
 
     def _pause(self, function: Any) -> Any:
-        """Time goes on to the first timer; without one the script waits for a signal from outside."""
+        """Move the time on to the first timer; without one the script waits for a signal from outside."""
         if not self._due:
             return function()
         self._clock.elapsed = max(self._clock.elapsed, min(when for when, _ in self._due.values()))

@@ -110,7 +110,7 @@ def _fix_pools(replacements: Replacements, module: Any) -> None:
 
 
 def _fix_callbacks(replacements: Replacements, module: Any) -> None:
-    """Results of `apply_async` with a callback arrive in the order of the calls, in each pool."""
+    """Let results of `apply_async` with a callback arrive in the order of the calls, in each pool."""
     kind = module.ApplyResult
     start, arrive = kind.__init__, kind._set
     queues: dict[int, list[Any]] = {}
@@ -137,7 +137,7 @@ def _fix_callbacks(replacements: Replacements, module: Any) -> None:
 
 
 class Sent:
-    """What is put into a queue, on its way.
+    """A value on its way through a queue, with its sender.
 
     Args:
         value: the thing itself.
@@ -152,11 +152,11 @@ class Sent:
 
 
 class Inbox:
-    """What has come out of a queue and was not yet handed to the script.
+    """The values that came out of a queue and were not yet handed to the script.
 
     Args:
         take: takes the next thing, waiting for that many seconds at most; raises `queue.Empty`.
-        children: the processes that this one has started, by their place.
+        children: the processes that this one has started, by their position.
     """
 
     def __init__(self, take: Take, children: Callable[[], dict[Sender, Any]]) -> None:
@@ -172,7 +172,7 @@ class Inbox:
         return any(self._arrived.values())
 
     def next(self, end: float | None) -> Any:
-        """The next thing in turn.
+        """Return the next value in turn.
 
         Args:
             end: moment of `monotonic` to wait until; None for ever.
@@ -212,14 +212,14 @@ class Inbox:
             return
 
     def _in_turn(self) -> Sender | None:
-        """Of those that may still send, or have, the one from which least was taken."""
+        """Return the sender from which least was taken, of those that have sent or may still send."""
         self._expected |= self._children()
         senders = {sender for sender, things in self._arrived.items() if things}
         senders |= self._expected.keys() - self._passed_over
         return min(senders, key=lambda sender: (self._given.get(sender, 0), sender), default=None)
 
     def _is_over(self, sender: Sender, since: float) -> bool:
-        """Whether nothing more is to be waited for."""
+        """Tell whether nothing more is to be waited for."""
         if monotonic() - since > PATIENCE_S:
             return True
         if self._expected[sender].exitcode is None:
@@ -249,7 +249,7 @@ def _putting(replacements: Replacements, original: Any) -> Any:
     @functools.wraps(original)
     def put(self: Any, obj: Any, *args: Any, **kwargs: Any) -> None:
         if replacements.asker.is_direct(calling_frame()):
-            obj = Sent(obj, _own_place())
+            obj = Sent(obj, _own_position())
         original(self, obj, *args, **kwargs)
 
     return put
@@ -293,19 +293,19 @@ def _take_simple(original: Any, queue: Any, seconds: float) -> Any:
     return original(queue)
 
 
-def _own_place() -> Sender:
+def _own_position() -> Sender:
     process: Any = sys.modules["multiprocessing.process"].current_process()
     return tuple(process._identity)
 
 
 def _children() -> dict[Sender, Any]:
-    """The processes that this one has started and not yet joined."""
+    """Return the processes that this one has started and not yet joined."""
     listed: Any = sys.modules["multiprocessing.process"]
     return {tuple(child._identity): child for child in list(listed._children)}
 
 
 def _fix_wait(replacements: Replacements, module: Any) -> None:
-    """`wait` gives all that are ready, in the order of the list, when all are or patience is over."""
+    """Let `wait` give all that are ready, in the order of the list, when all are or patience is over."""
     original = module.wait
     slow: set[int] = set()
 

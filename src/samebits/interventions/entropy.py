@@ -29,19 +29,19 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 
 class _Streams(threading.local):
-    """How much this thread has taken of each of its streams."""
+    """The numbers that this thread has taken of each of its streams."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.passing = False
 
     def next(self, kind: str) -> int:
-        """A number of 64 bits that no other call of this run gets."""
+        """Return a number of 64 bits that no other call of this run gets."""
         count = self.counts[kind] = self.counts.get(kind, -1) + 1
         return number_for(kind, thread_name(), count)
 
     def bytes(self, size: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         return hashlib.shake_128(self.next("entropy").to_bytes(8, "little")).digest(size)
 
 
@@ -63,7 +63,7 @@ def fix_entropy(replacements: Replacements) -> None:
 
 
 def _fix_uuid(replacements: Replacements, uuid: Any, streams: _Streams) -> None:
-    """`uuid1`, which is made of the clock and the machine's address; `uuid4` asks `os.urandom`."""
+    """Fix `uuid1`, which is made of the clock and the machine's address; `uuid4` asks `os.urandom`."""
 
     def uuid1(_: Any, node: Any = None, clock_seq: Any = None) -> Any:  # noqa: ARG001
         return uuid.UUID(bytes=streams.bytes(16), version=1)
@@ -87,7 +87,7 @@ def _let_numpy_pass(replacements: Replacements, streams: _Streams) -> None:
 
 
 def _fix_names(replacements: Replacements, rule: Any) -> None:
-    """Names of temporary files, in an order that stays when some of them are taken already."""
+    """Fix the names of temporary files, in an order that stays when some of them are taken already."""
     names = getattr(tempfile, "_RandomNameSequence", None)
     if names is None:
         return

@@ -60,12 +60,12 @@ class SortedEntries:
 
 
 def fix_file_times(replacements: Replacements) -> None:
-    """Every file has the same times."""
+    """Give every file the same times."""
     _fix_status(replacements, _with_times)
 
 
 def fix_inodes(replacements: Replacements) -> None:
-    """The first file that is asked about has inode 1, the next one 2."""
+    """Give inode 1 to the first file that is asked about, 2 to the next one."""
     numbers: dict[tuple[int, int], int] = {}
 
     def with_number(status: os.stat_result) -> os.stat_result:
@@ -107,7 +107,7 @@ def _with_times(status: os.stat_result) -> os.stat_result:
 
 
 def _changed(status: os.stat_result, changes: dict[str, Any]) -> os.stat_result:
-    """The result with other values under some names."""
+    """Return the result with other values under some names."""
     kind = type(status)
     named = [name for name in dir(status) if name.startswith("st_")]
     rest = {name: changes.get(name, getattr(status, name)) for name in named}

@@ -106,7 +106,7 @@ class Intervention:
 
 
 def number_for(*keys: int | str) -> int:
-    """64 bits that are the same in every run, and others in each process of a run.
+    """Return 64 bits that are the same in every run, and others in each process of a run.
 
     Args:
         keys: a name.
@@ -115,11 +115,11 @@ def number_for(*keys: int | str) -> int:
     return derive(_BASE, *(() if active is None else active.scope), *keys)
 
 
-_PLACES = ("/proc/", "/sys/", "/dev/urandom", "/dev/random")
+_KERNEL_PATHS = ("/proc/", "/sys/", "/dev/urandom", "/dev/random")
 
 
 class OpenedFiles:
-    """Gives the user's own code a file of this process in the place of some of the kernel's.
+    """Gives the user's own code a file of this process instead of some of the kernel's.
 
     Args:
         replacements: of the intervention.
@@ -135,7 +135,7 @@ class OpenedFiles:
         replacements, rule = self._replacements, self._replacements.asker.is_user_asked
         opened = io.open
         replacements.replace(builtins, "open", self._open, rule)
-        if io.open is opened:  # not the same place as `builtins`
+        if io.open is opened:  # not the same name as `builtins`
             replacements.patches.set(io, "open", builtins.open)
         replacements.replace(os, "open", self._open_descriptor, rule)
 
@@ -154,11 +154,11 @@ class OpenedFiles:
         if not isinstance(file, str | bytes | os.PathLike):
             return None
         path = os.path.abspath(os.fsdecode(file))
-        return self._contents(path) if path.startswith(_PLACES) else None
+        return self._contents(path) if path.startswith(_KERNEL_PATHS) else None
 
 
 def _descriptor(contents: bytes) -> int:
-    """A real file, which C code can read too; it is gone when it is closed."""
+    """Return a real file, which C code can read too; it is gone when it is closed."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("samebits")
     else:

@@ -22,7 +22,7 @@ _SHARE = 50.0
 _NUMBER = re.compile(r"(?<![\w.])\d+(\.\d+)?(?![\w.])")
 _COUNTER = b"1000"
 _OF_FILE = {"/proc/meminfo": b"1000000", "/proc/loadavg": b"1"}
-# They do not change, or hold no load.
+# These do not change, or hold no load.
 _STEADY = re.compile(
     r"/proc/(cpuinfo|version|filesystems|cmdline|mounts|sys/|[^/]+/(cmdline|environ|maps|smaps|mounts|comm|fd|ns))"
 )
@@ -62,7 +62,7 @@ def fix_load(replacements: Replacements) -> None:
 
 
 def frozen(value: Any) -> Any:
-    """The same kind of value with fixed numbers; what is named `total` is a fact of the machine and stays."""
+    """Return the same kind of value with fixed numbers; `total` is a fact of the machine and stays."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _BYTES if isinstance(value, int) else _SHARE
     if isinstance(value, dict):
@@ -187,7 +187,7 @@ def _fix_psutil_process(replacements: Replacements, psutil: Any, real: Any) -> N
 
 
 def fix_ports(replacements: Replacements) -> None:
-    """A port that the system is to choose is the first of a fixed row that is free."""
+    """Give the first free port of a fixed row where the system is to choose one."""
     replacements.imports.on_import("socket", lambda module: _fix_bind(replacements, module))
 
 

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 _EMPTY = ("empty", "empty_like", "empty_strided", "empty_permuted")
 _NEW_EMPTY = ("new_empty", "new_empty_strided", "resize_", "resize_as_")
-_DEFAULT_HANDLER = 306  # its place in NumPy's table of C names (numpy/__multiarray_api.h); new in NumPy 1.22
+_DEFAULT_HANDLER = 306  # its index in NumPy's table of C names (numpy/__multiarray_api.h); new in NumPy 1.22
 _CAPSULE = b"mem_handler"
 
 
 def fix_fill(replacements: Replacements) -> None:
-    """Fresh memory of NumPy and of devices is zero; the C library fills all other memory of the CPU."""
+    """Fill fresh memory of NumPy and of devices with zeros; the C library fills all other CPU memory."""
     replacements.imports.on_import("numpy", lambda numpy: _fill_arrays(replacements, numpy))
     replacements.imports.on_torch(lambda torch: _fix_empty(replacements, torch))
 

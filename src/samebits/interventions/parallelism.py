@@ -66,7 +66,7 @@ def _await(process: Any) -> None:
 
 
 def _activity(pid: int) -> tuple[bytes, bytes]:
-    """Whether a process runs or sleeps, and the processor time that it has used."""
+    """Return whether a process runs or sleeps, and the processor time that it has used."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -80,7 +80,7 @@ def _processes_obstacle() -> str:
 
 
 def fix_workers(replacements: Replacements) -> None:
-    """Loaders have no workers: the main process loads the data."""
+    """Give loaders no workers: the main process loads the data."""
     replacements.imports.on_torch(lambda torch: _fix_loaders(replacements, torch.utils.data.DataLoader))
 
 
@@ -105,7 +105,7 @@ def _fix_loaders(replacements: Replacements, kind: Any) -> None:
 
 
 def fix_thread_calls(replacements: Replacements) -> None:
-    """The script's own `torch.set_num_threads` sets one thread."""
+    """Let the script's own `torch.set_num_threads` set one thread."""
     replacements.imports.on_torch(
         lambda torch: replacements.replace(
             torch, "set_num_threads", lambda f, _: f(1), replacements.asker.is_direct

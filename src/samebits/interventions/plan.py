@@ -23,7 +23,7 @@ SEED = 1
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class InterventionPlan:
-    """What a run with some interventions gets.
+    """The changes that interventions make to a run.
 
     Args:
         environment: variables beside the user's own.
@@ -39,7 +39,7 @@ class InterventionPlan:
 
 
 def intervention_named(name: str) -> Intervention:
-    """The intervention of that name.
+    """Return the intervention of that name.
 
     Raises:
         SamebitsError: there is none; `pin-unknown`.
@@ -54,7 +54,7 @@ def intervention_named(name: str) -> Intervention:
 
 
 def why_not(intervention: Intervention | str) -> str:
-    """Why a intervention cannot be had on this machine, empty when it can."""
+    """Say why an intervention is impossible on this machine; empty when it is possible."""
     return (intervention_named(intervention) if isinstance(intervention, str) else intervention).obstacle()
 
 
@@ -72,7 +72,7 @@ def check_interventions(names: Iterable[str]) -> None:
 
 
 def without_implied(names: Iterable[str]) -> tuple[str, ...]:
-    """Those but the ones that another of them fixes as well: fixed addresses fix the hash seed.
+    """Leave out those that another one fixes as well: fixed addresses fix the hash seed.
 
     Raises:
         SamebitsError: `pin-unknown`.
@@ -100,7 +100,7 @@ def _implies(other: Intervention, intervention: Intervention) -> bool:
 
 
 def combine(names: Iterable[str], control: Control | None, environ: Mapping[str, str]) -> InterventionPlan:
-    """What a run needs to have all of these interventions, and what the user asked for besides.
+    """Return what a run needs for all of these interventions and the user's own control.
 
     A value of the user's for a switch stays; a seed of the user's, which seeds everything, does too.
 
@@ -133,7 +133,7 @@ def _variable(name: str, value: str, environ: Mapping[str, str]) -> str | None:
     if name == "PYTHONHASHSEED" and current.isdecimal():
         return None  # it is fixed already
     if name == "GLIBC_TUNABLES" and current:
-        return f"{current}:{value}"  # of two settings the later one holds
+        return f"{current}:{value}"  # the later of two settings is in effect
     return value
 
 

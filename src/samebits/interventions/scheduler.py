@@ -48,7 +48,7 @@ class Participant:
         self.gate.acquire()
 
     def asleep(self) -> bool:
-        """Whether its thread waits for something, as far as the system tells."""
+        """Tell whether its thread waits for something, as far as the system tells."""
         try:
             with open(f"/proc/self/task/{self.native}/stat", "rb") as file:
                 return file.read().rpartition(b")")[2].split()[0] in (b"S", b"D")
@@ -73,7 +73,7 @@ class ThreadScheduler:
         self._watched = False
 
     def new_participant(self) -> Participant:
-        """For what the running thread starts; that one takes part from now on."""
+        """Return a participant for what the running thread starts; that one takes part from now on."""
         if self._process != _getpid():  # a forked child: its other threads are not there
             self._own = threading.local()
             self._reset()
@@ -91,13 +91,13 @@ class ThreadScheduler:
         return Participant(self._numbers)
 
     def current(self) -> Participant | None:
-        """The participant of this thread, if it takes part."""
+        """Return the participant of this thread, if it takes part."""
         if self.ended or self._process != _getpid():
             return None
         return getattr(self._own, "participant", None)
 
     def begin(self, participant: Participant) -> None:
-        """This thread takes part as that participant; comes back when it is its time."""
+        """Let this thread take part as that participant; return when it is its turn."""
         self._own.participant = participant
         participant.native = threading.get_native_id()
         self.resume(participant)
@@ -120,7 +120,7 @@ class ThreadScheduler:
                 self._running = None
 
     def leave(self, participant: Participant) -> None:
-        """This thread is done."""
+        """End this thread's part."""
         self._own.participant = None
         self.suspend(participant)
 
@@ -133,7 +133,7 @@ class ThreadScheduler:
             participant.gate.release()
 
     def _watch(self, process: int) -> None:
-        """Choose who runs next; in a thread of its own: one that waits may hold locks that others need."""
+        """Choose who runs next. It has its own thread: one that waits may hold locks that others need."""
         settled, watch = 0, _Watch()
         while not self.ended and _getpid() == process:
             _sleep(_POLL_S)
@@ -160,7 +160,7 @@ class ThreadScheduler:
 
 
 class _Watch:
-    """What the thread that runs has done since it was first looked at."""
+    """The activity of the running thread since it was first looked at."""
 
     def __init__(self) -> None:
         self._participant: Participant | None = None
@@ -168,7 +168,7 @@ class _Watch:
         self._polls = 0
 
     def look(self, participant: Participant) -> str:
-        """`blocked` in something that cannot be seen, `long` without a wait, or neither."""
+        """Return `blocked` (in something that cannot be seen), `long` (without a wait), or neither."""
         if self._participant is not participant:
             self._participant, self._since = participant, _monotonic()
             self._polls = 0
@@ -264,7 +264,7 @@ def _follow_waits(replacements: Replacements, scheduler: ThreadScheduler) -> Non
 
 
 def _follow_selectors(replacements: Replacements, module: Any, scheduler: ThreadScheduler) -> None:
-    """A loop of asyncio waits for its sockets and timers, and for tasks in other threads, in a selector."""
+    """Follow selectors, in which an asyncio loop waits for sockets, timers and tasks in other threads."""
     for kind in vars(module).values():
         if isinstance(kind, type) and issubclass(kind, module.BaseSelector) and "select" in vars(kind):
             replacements.patches.set(kind, "select", _selecting(vars(kind)["select"], scheduler))
@@ -286,7 +286,7 @@ def _selecting(select: Any, scheduler: ThreadScheduler) -> Any:
 
 
 def _follow_tasks(replacements: Replacements, module: Any, scheduler: ThreadScheduler) -> None:
-    """A task of an executor takes part while it runs; the thread that runs it does not."""
+    """Let a task of an executor take part while it runs; the thread that runs it does not."""
     item = module._WorkItem
     made, run, get_frame = item.__init__, item.run, calling_frame
     asked = Asker(replacements.asker.ranks, _HANDING_ON).is_asked

@@ -194,15 +194,15 @@ def _begin(
     """Put recording and control in place, in the order in which they are to be called."""
     session.start()
     control = settings.control
-    if settings.pins:
+    if settings.interventions:
         from samebits.interventions import combine
 
-        control = combine(settings.pins, control, os.environ).control
+        control = combine(settings.interventions, control, os.environ).control
     controlled = ControlledRun(control, session.steps, say) if control else None
     if controlled is not None:
         controlled.start()  # after the session: of two watchers of an import the later one is called first
     if isinstance(session, RecordingSession):
-        session.watch_draws()  # after what pins replaced, so that what they give is what is recorded
+        session.watch_draws()  # after what interventions replaced, so that what they give is what is recorded
     portable = PortableRun() if control is not None and control.portable else None
     if portable is not None:
         portable.start()  # last, so that the recorder's modes are entered later and see the script's ops

@@ -251,7 +251,7 @@ class ChildRecords:
         self._folder = children_folder(self._settings.record)
         self._counts.clear()
         # It goes on where it differs, so nothing is read for that.
-        session = RecordingSession(replace(self._settings, pins=(), reference=""), (name,))
+        session = RecordingSession(replace(self._settings, interventions=(), reference=""), (name,))
         self._unrecorded = session.note_unrecorded
         session.start()
         session.watch_draws()

@@ -218,8 +218,8 @@ class RecordingSession:
 
     def _notes(self) -> tuple[Note, ...]:
         graphs, settings, notes = compiled_graphs(), self.settings, []
-        if settings.pins:
-            notes.append(Note.of(NoteCode.PINNED, *settings.pins))
+        if settings.interventions:
+            notes.append(Note.of(NoteCode.INTERVENTIONS, *settings.interventions))
         if graphs:
             notes.append(Note.of(NoteCode.COMPILED, str(graphs)))
         elif self.recorder.seen.compiler and (settings.level == Level.OP or settings.replay):
@@ -258,10 +258,10 @@ def _unless(earlier: EarlierFiles, limit: ReferenceLimit) -> Callable[[tuple[Ten
 def _has_fixed_addresses(settings: RecordingSettings) -> bool:
     """Tell whether the run is to allocate the same each time: then nothing may be done by the clock."""
     if settings.control is None:
-        return "layout" in settings.pins
+        return "layout" in settings.interventions
     from samebits.switches.table import holds_layout
 
-    return "layout" in settings.pins or holds_layout(settings.control)
+    return "layout" in settings.interventions or holds_layout(settings.control)
 
 
 @contextlib.contextmanager

@@ -51,7 +51,7 @@ class RecordingSettings:
         replay: how many times each op is executed again, on the same inputs and generator states; 0 is off.
         values: file that gets the values of losses, reads and logged metrics (see `ValueLog`); empty for
             none.
-        pins: names of the interventions of the run beside `control`; whoever starts it gives it their
+        interventions: names of the run's interventions beside `control`; whoever starts it gives it their
             environment and address layout.
         overlay: real path of a source file and path of the file whose text is run instead, for each file that
             a patch under trial changes (see `Overlay`).
@@ -87,7 +87,7 @@ class RecordingSettings:
     control: Control | None = None
     values: str = ""
     replay: int = 0
-    pins: tuple[str, ...] = ()
+    interventions: tuple[str, ...] = ()
     overlay: tuple[tuple[str, str], ...] = ()
     ranks: RankFacts | None = None
     state_log: str = ""
@@ -101,8 +101,10 @@ class RecordingSettings:
 
     def to_json(self) -> str:
         """Return the settings as text, for the environment of a child process."""
-        control = None if self.control is None else self.control.to_dict()
-        return json.dumps({**dataclasses.asdict(self), "control": control})
+        fields = dataclasses.asdict(self)
+        fields["pins"] = fields.pop("interventions")  # the stored name
+        fields["control"] = None if self.control is None else self.control.to_dict()
+        return json.dumps(fields)
 
     @classmethod
     def from_json(cls, text: str) -> RecordingSettings:
@@ -110,7 +112,7 @@ class RecordingSettings:
         fields = json.loads(text)
         fields["level"] = Level(fields["level"])
         fields["excluded"] = tuple(fields["excluded"])
-        fields["pins"] = tuple(fields["pins"])
+        fields["interventions"] = tuple(fields.pop("pins"))
         if fields["substitution"] is not None:
             fields["substitution"] = Substitution.from_dict(fields["substitution"])
         fields["overlay"] = tuple((path, text) for path, text in fields["overlay"])

@@ -101,8 +101,8 @@ def _not_recorded(match: re.Match[str]) -> Note | None:
     return None if part is None else Note.of(NoteCode.NOT_RECORDED, part.value, error, "")
 
 
-def _pinned(match: re.Match[str]) -> Note:
-    return Note.of(NoteCode.PINNED, *re.findall(r" \(pin ([\w-]+)\)(?:, |$)", match[1]))
+def _interventions(match: re.Match[str]) -> Note:
+    return Note.of(NoteCode.INTERVENTIONS, *re.findall(r" \(pin ([\w-]+)\)(?:, |$)", match[1]))
 
 
 def _not_placed(match: re.Match[str]) -> Note | None:
@@ -127,7 +127,7 @@ _SENTENCES = tuple(
             r"(\d+) tensor\(s\) could not be read and were left out",
             _plainly(NoteCode.UNREADABLE_TENSORS),
         ),
-        (r"made (.+ \(pin [\w-]+\))", _pinned),
+        (r"made (.+ \(pin [\w-]+\))", _interventions),
         (
             r"no more values could be kept, (-?\d+) MB are full: (\d+) further event\(s\) at the origins",
             _plainly(NoteCode.NO_ROOM),

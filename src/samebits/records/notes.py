@@ -24,8 +24,8 @@ class NoteCode(StrEnum):
 
     UNREADABLE_TENSORS = "unreadable-tensors"
     """How many."""
-    PINNED = "pinned"
-    """The names of the pins."""
+    INTERVENTIONS = "pinned"
+    """The names of the interventions."""
     NO_ROOM = "no-room"
     """Size in MB, number of events."""
     NOT_RECORDED = "not-recorded"
@@ -112,10 +112,10 @@ class NoteCode(StrEnum):
     READ_EARLIER_FILES = "read-earlier-files"
     """Number of the run, the first files as (path, site), how many more, and why the run before differed."""
     DIFFERENCE_NOT_SEEN_AGAIN = "difference-not-seen-again"
-    PINS_IN_DOUBT = "pins-in-doubt"
-    """What the runs with pins showed; `which` or `chance`: what there was no time for."""
-    PINS_IN_VAIN = "pins-in-vain"
-    """The names of the pins."""
+    INTERVENTIONS_IN_DOUBT = "pins-in-doubt"
+    """What the runs with interventions showed; `which` or `chance`: what there was no time for."""
+    INTERVENTIONS_IN_VAIN = "pins-in-vain"
+    """The names of the interventions."""
     OPS_TAKE_TOO_LONG = "ops-take-too-long"
     OPS_FAILED = "ops-failed"
     """The failure of the script."""
@@ -176,7 +176,7 @@ class RecordedPart(StrEnum):
 
 STORED_ARGUMENTS = {
     NoteCode.UNREADABLE_TENSORS: 1,
-    NoteCode.PINNED: None,  # any number
+    NoteCode.INTERVENTIONS: None,  # any number
     NoteCode.NO_ROOM: 2,
     NoteCode.NOT_RECORDED: 3,
     NoteCode.NOT_PLACED: 5,

@@ -119,8 +119,8 @@ def _not_repeated(differing: int, repetitions: int, calls: int, site: Site | Non
     )
 
 
-def _pins_in_vain(pins: tuple[str, ...], op: str) -> str:
-    words = " and ".join(intervention_named(name).words for name in pins)
+def _interventions_in_vain(interventions: tuple[str, ...], op: str) -> str:
+    words = " and ".join(intervention_named(name).words for name in interventions)
     return f"{words} the runs still differed there, so {op} is not the reason, or not the only one"
 
 
@@ -207,11 +207,11 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
     EvidenceCode.SEEN_ONCE_PLACED: lambda site, op: (
         f"seen once run 1's value was put in place of run 2's at {site_text(site)} ({op})"
     ),
-    EvidenceCode.PINS_WITHOUT_TRACE: (
+    EvidenceCode.INTERVENTIONS_WITHOUT_TRACE: (
         "{}, but nothing in the record or in the script's source shows how that could have worked: the cause "
         "is still open"
     ),
-    EvidenceCode.PINS_DID_NOT_HELP: _pins_in_vain,
+    EvidenceCode.INTERVENTIONS_DID_NOT_HELP: _interventions_in_vain,
     EvidenceCode.RANKS_DIFFER: "{}",
     EvidenceCode.DIFFERENT_BEFORE_FIRST_STEP: (
         "they differ before the first step: they were loaded or made differently after the wrapping"

@@ -142,7 +142,7 @@ def _trial(trial: RemedyTrial) -> dict[str, Any]:
         "of": trial.of,
         "identical": trial.identical,
         "pairs": trial.pairs,
-        "pins": list(trial.pins),
+        "pins": list(trial.interventions),
         "steps": trial.steps,
     }
 

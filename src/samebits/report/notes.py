@@ -123,11 +123,11 @@ def fact_difference(fact: FactDifference) -> str:
     return f"{name}: {first} and {second}"
 
 
-def _pinned(*names: str) -> str:
-    return f"made {', '.join(map(_pin, names))}"
+def _interventions(*names: str) -> str:
+    return f"made {', '.join(map(_intervention, names))}"
 
 
-def _pin(name: str) -> str:
+def _intervention(name: str) -> str:
     try:
         return f"{intervention_named(name).words} (pin {name})"
     except SamebitsError:  # of another version of samebits
@@ -239,7 +239,7 @@ def _replay_differed(unrepeated: bool, how: str | None) -> str:  # noqa: FBT001 
 _NOT_PLACED = "run 1's value could not be put in place"
 _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.UNREADABLE_TENSORS: "{} tensor(s) could not be read and were left out",
-    NoteCode.PINNED: _pinned,
+    NoteCode.INTERVENTIONS: _interventions,
     NoteCode.NO_ROOM: ("no more values could be kept, {} MB are full: {} further event(s) at the origins"),
     NoteCode.NOT_RECORDED: _not_recorded,
     NoteCode.NOT_PLACED: _not_placed,
@@ -313,10 +313,10 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
         "further runs without any change did not differ, so runs with something pinned or patched would show "
         "nothing: the cause is still open"
     ),
-    NoteCode.PINS_IN_DOUBT: lambda shown, open_question: (
+    NoteCode.INTERVENTIONS_IN_DOUBT: lambda shown, open_question: (
         f"{shown}; there was no time to {_STILL_OPEN[open_question]}"
     ),
-    NoteCode.PINS_IN_VAIN: lambda *names: (
+    NoteCode.INTERVENTIONS_IN_VAIN: lambda *names: (
         f"the runs still differed with these pinned: {_listed(names, _MOST_INTERVENTIONS)} "
         "(`samebits verify --pin`)"
     ),

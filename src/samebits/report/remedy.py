@@ -130,7 +130,7 @@ def _tried(trial: RemedyTrial, style: Style) -> list[str]:
     pairs = "1 pair of runs was" if trial.pairs == 1 else f"{number(trial.pairs)} pairs of runs were"
     far = "" if trial.steps is None else f" in the first {trial.steps} steps"
     if trial.of == "pins":
-        pinned = f"{words_of(trial.pins)}, {pairs} identical{far}"
+        pinned = f"{words_of(trial.interventions)}, {pairs} identical{far}"
         return row("not run", f"{pinned}; this change itself was not run", style)
     if trial.identical:
         return row("tried", f"with this change {pairs} identical{far}", style)

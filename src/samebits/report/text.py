@@ -402,7 +402,7 @@ def _runs(result: Verification, style: Style, folder: str) -> list[str]:
 def _each_run(result: Verification, folder: str) -> list[str]:
     rows = [
         f"  {_shown(run.record, folder)}  {run.seconds:.1f} s, status {run.status}"
-        + ("" if run.kept else ", record removed (--keep saves it)")
+        + ("" if run.has_record else ", record removed (--keep saves it)")
         for run in result.runs
     ]
     return ["", *rows]

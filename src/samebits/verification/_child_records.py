@@ -24,20 +24,20 @@ _POOL = "pool-"
 
 
 def children_of(record: str, tools: Tools) -> dict[str, Path]:
-    """The records of the children that trained, by name; those of their children too."""
-    found: dict[str, Path] = {}
+    """Return the records of the children that trained, and of their children, by name."""
+    records: dict[str, Path] = {}
     for path in sorted(children_folder(record).glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)
         if _trains(path, tools):
-            found[name] = path
-        found |= {f"{name}/{inner}": place for inner, place in children_of(str(path), tools).items()}
-    return found
+            records[name] = path
+        records |= {f"{name}/{inner}": record for inner, record in children_of(str(path), tools).items()}
+    return records
 
 
 def with_children(
     comparison: Comparison, records: tuple[str, str], tools: Tools, excluded: Collection[str] = ()
 ) -> Comparison:
-    """The verdict over two runs and their children.
+    """Return the verdict over two runs and their children.
 
     Where the state of the two starting processes is the same, that of each child is looked at, whether or
     not values that these processes only report differ.
@@ -57,55 +57,56 @@ def with_children(
     if len(pools) > 1:
         judged |= {name: _by_chance(name, judged[name]) for name in pools}
     apart = {
-        name: found
-        for name, found in judged.items()
-        if found.verdict == "different" and found.state != "identical"
+        name: result
+        for name, result in judged.items()
+        if result.verdict == "different" and result.state != "identical"
     }
     if apart:  # the first is explained; in others the same line may differ, or another one
-        name, found = next(iter(apart.items()))
-        notes = (*found.notes, *_also(apart, name))
-        return replace(found, reason=f"in the child process {name}: {found.reason}", child=name, notes=notes)
-    for found in judged.values():
-        if found.verdict == "not_judged":
-            return _doubted(comparison, str(found.reason))
+        name, result = next(iter(apart.items()))
+        notes = (*result.notes, *_also(apart, name))
+        reason = f"in the child process {name}: {result.reason}"
+        return replace(result, reason=reason, child=name, notes=notes)
+    for result in judged.values():
+        if result.verdict == "not_judged":
+            return _doubted(comparison, str(result.reason))
     return _joined(comparison, judged)
 
 
 def _also(apart: dict[str, Comparison], shown: str) -> list[Note]:
-    """Which other children differ in their state."""
-    others = [(name, found.first_step) for name, found in apart.items() if name != shown]
+    """Note the other children whose state differs."""
+    others = [(name, result.first_step) for name, result in apart.items() if name != shown]
     return [Note.of(NoteCode.CHILDREN_DIFFER_TOO, *others)] if others else []
 
 
 def _judged(
     name: str, paths: tuple[Path | None, Path | None], tools: Tools, excluded: Collection[str]
 ) -> Comparison:
-    """The verdict over one child, by its records in the two runs."""
+    """Return the verdict over one child, by its records in the two runs."""
     first, second = paths
     if first is None or second is None:
         which = "first" if first is None else "second"
         reason = f"the child process {name} trained, and there is no record of it in the {which} run"
         return Comparison("not_judged", reason, 0)
     with tools.open_record(str(first)) as a, tools.open_record(str(second)) as b:
-        found = tools.judge(a, b, excluded=excluded)
-    if found.verdict == "not_judged":
-        return replace(found, reason=f"in the child process {name}: {found.reason}")
-    return found
+        comparison = tools.judge(a, b, excluded=excluded)
+    if comparison.verdict == "not_judged":
+        return replace(comparison, reason=f"in the child process {name}: {comparison.reason}")
+    return comparison
 
 
-def _by_chance(name: str, found: Comparison) -> Comparison:
-    """The verdict over one of several processes of a pool that trained: which took which task is chance."""
-    if found.verdict != "different":
-        return found
+def _by_chance(name: str, comparison: Comparison) -> Comparison:
+    """Take back the verdict over one of several pool processes that trained: chance gives each its tasks."""
+    if comparison.verdict != "different":
+        return comparison
     reason = (
         f"the child process {name} of a pool did other work in each run: which process of a pool "
         "takes which task is chance, so the runs cannot be compared"
     )
-    return Comparison("not_judged", reason, found.steps)
+    return Comparison("not_judged", reason, comparison.steps)
 
 
 def _doubted(comparison: Comparison, reason: str) -> Comparison:
-    """A verdict whose state a child leaves open."""
+    """Return a verdict whose state a child leaves open."""
     if comparison.verdict == "identical":
         return replace(comparison, verdict="not_judged", state="not_judged", reason=reason)
     number = len(comparison.reported)
@@ -114,24 +115,24 @@ def _doubted(comparison: Comparison, reason: str) -> Comparison:
 
 
 def _joined(comparison: Comparison, judged: dict[str, Comparison]) -> Comparison:
-    """A verdict with those of children whose state is the same in both runs."""
-    steps = comparison.steps + sum(found.steps for found in judged.values())
-    notes = (Note.of(NoteCode.CHILD_COMPARED, name, found.steps) for name, found in judged.items())
-    differing = {name: found for name, found in judged.items() if found.verdict == "different"}
-    reported = comparison.reported + tuple(each for found in differing.values() for each in found.reported)
+    """Join a verdict with those of children whose state is the same in both runs."""
+    steps = comparison.steps + sum(result.steps for result in judged.values())
+    notes = (Note.of(NoteCode.CHILD_COMPARED, name, result.steps) for name, result in judged.items())
+    differing = {name: result for name, result in judged.items() if result.verdict == "different"}
+    reported = comparison.reported + tuple(each for result in differing.values() for each in result.reported)
     whole = replace(comparison, steps=steps, notes=(*comparison.notes, *notes), reported=reported)
     if not differing:
         return whole
     reason = only_reported(len(reported), trained=True)
     if comparison.verdict == "different":
         return replace(whole, reason=reason)
-    name, found = next(iter(differing.items()))
-    whole = replace(found, steps=steps, notes=(*whole.notes, *found.notes), reported=reported)
+    name, result = next(iter(differing.items()))
+    whole = replace(result, steps=steps, notes=(*whole.notes, *result.notes), reported=reported)
     return replace(whole, reason=f"in the child process {name}: {reason}", child=name)
 
 
 def focused(run: ScriptRun, child: str) -> ScriptRun:
-    """A run, with the record of one of its children in the place of its own."""
+    """Return the run with the record of one of its children instead of its own."""
     record = run.record
     for name in child.split("/"):
         record = str(children_folder(record) / f"{name}{SUFFIX}")

@@ -1,4 +1,4 @@
-"""Whether two runs of the script can go on at the same time, and are over sooner then."""
+"""Two runs of the script at the same time: whether that is safe, and faster."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 APART_S = 1.1
 """Seconds between the starts of two runs: a seed made of whole seconds must not be the same in both."""
 _MOST_ENTRIES = 20_000
-_CROWDED = 1.25  # two runs that want so many times the processors that are free are still over sooner
-_MEMORY_RUNS = 4  # so many times the memory of one run must be left
-_COMPARED = "run-"  # names of the records of compared runs begin so
+_CROWDED = 1.25  # two runs still end sooner when they need this many times the free processors
+_MEMORY_RUNS = 4  # this many times the memory of one run must be free
+_COMPARED = "run-"  # prefix of the names of compared records
 # Draws of what stays the same for a while: two runs that begin together may find it equal, others would not.
 _STEADY = ("time.time", "time.localtime", "time.gmtime", "time.ctime", "time.asctime", "time.strftime",
            "time.clock_gettime", "datetime.", "os.getloadavg", "psutil.")  # fmt: skip
@@ -34,7 +34,7 @@ _BINDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 
 @dataclass(frozen=True)
 class _Use:
-    """What one run took: processors that it kept busy on average, and that other programs did."""
+    """The processors that one run kept busy on average, and those that other programs did."""
 
     own: float
     others: float
@@ -58,7 +58,7 @@ class Concurrency:
         self._untouched: bool | None = None
 
     def notes_for(self, record: str) -> str:
-        """The file in which a run is to note its effects; empty where nothing hangs on them.
+        """Return the file in which a run is to note its effects; empty where nothing depends on them.
 
         Args:
             record: of the run.
@@ -70,7 +70,7 @@ class Concurrency:
 
     @contextlib.contextmanager
     def measured(self) -> Iterator[None]:
-        """Inside, one compared run is made."""
+        """Measure what a compared run uses; the run is made inside."""
         if not self._allowed:
             yield
             return
@@ -85,7 +85,7 @@ class Concurrency:
         self._uses.append(_Use(own, max(0.0, (after.whole - before.whole) / seconds - own)))
 
     def allows_two(self) -> bool:
-        """Whether two runs at a time do not see each other, and are over sooner than one after the other.
+        """Tell whether two runs at a time do not see each other, and take less time than one after the other.
 
         It is so if no compared run changed or took anything outside of itself, as far as that is seen, and
         if processors and memory are left.
@@ -97,15 +97,15 @@ class Concurrency:
         return self._untouched and self._has_processors() and _has_memory()
 
     def is_untouched(self) -> bool:
-        """Whether each run that was to note its effects has noted that there were none."""
+        """Tell whether each run that was to note its effects noted that there were none."""
         return all(_read(path).split() == [NONE] for path in self._notes)
 
     def keep_apart(self) -> None:
-        """From now on no two runs are made at a time."""
+        """Allow no two runs at a time from now on."""
         self._allowed = False
 
     def note_draws(self, drawn: Iterable[Source]) -> None:
-        """From now on no two runs are made at a time if two runs at a time could be alike by these draws.
+        """Allow no two runs at a time from now on if these draws could make such runs alike.
 
         Args:
             drawn: what differed before the compared runs parted.
@@ -127,7 +127,7 @@ class Concurrency:
         return 2 * own <= _CROWDED * free_processors(others)
 
     def _folder_changed(self) -> bool:
-        """Whether a file below the working folder was made or changed; also where there are too many."""
+        """Tell whether a file below the working folder is new or changed, or there are too many to tell."""
         entries, outputs = 0, _own_streams()
         for folder, folders, names in os.walk(self._folder):
             folders[:] = [name for name in folders if not is_of_tools(os.path.join(folder, name))]
@@ -149,13 +149,13 @@ class Concurrency:
 
 
 def _own_streams() -> set[tuple[int, int]]:
-    """The files that the output of this program goes to."""
-    found = set()
+    """Return the files that the output of this program goes to."""
+    files = set()
     for number in (1, 2):
         with contextlib.suppress(OSError):
             status = os.fstat(number)
-            found.add((status.st_dev, status.st_ino))
-    return found
+            files.add((status.st_dev, status.st_ino))
+    return files
 
 
 def _has_memory() -> bool:

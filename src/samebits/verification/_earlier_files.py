@@ -37,7 +37,7 @@ class EarlierFile:
 
 
 def read_notes(path: str) -> tuple[EarlierFile, ...]:
-    """What a run has noted (`recording.probes.earlier_files`); the notes are removed.
+    """Read and remove what a run noted (`recording.probes.earlier_files`).
 
     Args:
         path: the file of notes; that there is none means that nothing was noted.
@@ -59,7 +59,7 @@ def _of_line(line: str) -> EarlierFile | None:
 
 
 def note_of(files: Sequence[EarlierFile], number: int, before: str | None = None) -> Note:
-    """What to say where a run read files of the run before it.
+    """Return the note for a run that read files of the run before it.
 
     Args:
         files: the files.
@@ -71,13 +71,13 @@ def note_of(files: Sequence[EarlierFile], number: int, before: str | None = None
 
 
 def blamed(comparison: Comparison, files: Sequence[EarlierFile]) -> Comparison:
-    """The comparison of two runs each of which read what the one before it had written.
+    """Return the comparison of two runs each of which read what the one before it had written.
 
     Args:
         comparison: what was said of them.
         files: what the second of them read of the first's files.
     """
-    if not comparison.findings:  # runs of other lengths part at no event that both have
+    if not comparison.findings:  # runs of different lengths diverge at no common event
         return comparison
     first, *others = comparison.findings
     file = files[0]

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     Pairs = tuple[tuple[str, str], ...]
 
 MOST_ROUNDS = 4
-LITTLE = 2  # rounds and patches where pins have shown the cause, and no patch was asked for
+LITTLE = 2  # rounds and patches where interventions have shown the cause, and no patch was asked for
 _MOST_TRIED = 6
 _TRIAL = "fix-"
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is done to find a patch.
+    """The limits of the search for a patch.
 
     Args:
         rounds: how often a patch is extended by what helps against the origin that shows with it.
@@ -54,25 +54,25 @@ class Effort:
 
 @dataclass(frozen=True)
 class Aim:
-    """What a patch is looked for.
+    """The difference that a patch is to remove.
 
     Args:
         comparison: the difference, with its origins.
-        pins: names of the pins that made the runs identical.
+        interventions: names of the interventions that made the runs identical.
         excluded: names of state tensors that are left out.
-        shown: whether something else shows the cause too: pins with which a pair was identical, or draws that
-            differed. Then no more pairs are made than are needed.
+        shown: whether something else shows the cause too: interventions with which a pair was identical, or
+            draws that differed. Then no more pairs are made than are needed.
     """
 
     comparison: Comparison
-    pins: tuple[str, ...] = ()
+    interventions: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     shown: bool = False
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """What runs with a patch showed: `words` is empty where they were identical."""
+    """The result of runs with a patch: `words` is empty where they were identical."""
 
     pairs: int
     words: str
@@ -99,7 +99,7 @@ def find_fix(runner: Runner, aim: Aim, effort: Effort = Effort()) -> Fix:
 
 
 class _Terms:
-    """What runs with a patch have to show.
+    """The conditions that runs with a patch have to meet.
 
     Args:
         series: the runs that were compared.
@@ -116,7 +116,7 @@ class _Terms:
         self._same = sum(max(0, made.count(purpose) - 2) for purpose in (Purpose.COMPARE, Purpose.AGAIN))
 
     def pairs(self, findings: Sequence[Finding]) -> int:
-        """How many pairs must be identical."""
+        """Return how many pairs must be identical."""
         causes = {finding.cause for finding in findings}
         causes |= {source.cause for finding in findings for source in finding.origin.sources}
         least, better = pairs_needed(causes, self._same)
@@ -147,7 +147,7 @@ class _Search:
         return replace(best, refusals=() if best.confirmed else tuple(dict.fromkeys(self._refusals)))
 
     def _better(self, findings: Sequence[Finding]) -> Iterator[Fix]:
-        """Patches, each with what the one before it left."""
+        """Yield patches, each of which starts from what the one before it left."""
         project, needed = self._original, 1
         for _ in range(self._terms.effort.rounds):
             needed = max(needed, self._terms.pairs(findings))
@@ -163,8 +163,8 @@ class _Search:
     def _round(
         self, project: Project, findings: Sequence[Finding], needed: int
     ) -> tuple[Project, _Trial] | None:
-        """The first patch that helps: with it nothing differs, or the first origin is another one."""
-        proposal = propose(findings, project, pins=self._terms.aim.pins)
+        """Return the first patch that helps: nothing differs with it, or the first origin is another one."""
+        proposal = propose(findings, project, interventions=self._terms.aim.interventions)
         self._refusals += proposal.refusals
         failed: tuple[Project, _Trial] | None = None
         for patch in proposal.patches:
@@ -229,7 +229,7 @@ class _Search:
         return comparison
 
     def _located(self, project: Project, trial: _Trial) -> _Trial:
-        """The trial with the origins of what still differs."""
+        """Return the trial with the origins of what still differs."""
         if trial.comparison is None:
             return trial
         runner = replace(self._runner, series=self._patched_series(project))
@@ -238,7 +238,7 @@ class _Search:
         return replace(trial, comparison=comparison, words=_words(comparison))
 
     def _written(self, project: Project) -> Pairs:
-        """The files of a project that are not as the user has them, written beside the records."""
+        """Write the changed files of a project beside the records."""
         folder = self._series.request.folder / "fix" / str(self._before + self._tried)
         pairs = []
         for number, file in enumerate(self._changed(project)):
@@ -268,12 +268,12 @@ class _Search:
 
 
 def _trial_of(run: ScriptRun) -> str:
-    """The number of the patch that a run was made with."""
+    """Return the number of the patch that a run was made with."""
     return os.path.basename(run.record).removeprefix(_TRIAL).partition("-")[0]
 
 
 def _how_failed(run: ScriptRun) -> str:
-    """How a run with a patch failed."""
+    """Say how a run with a patch failed."""
     if run.timed_out:
         return f"the script did not end with it in {run.seconds:.0f} s"
     said = run.info.failure if run.info is not None else ""
@@ -281,14 +281,14 @@ def _how_failed(run: ScriptRun) -> str:
 
 
 def _is_another(comparison: Comparison | None, before: Sequence[Finding]) -> bool:
-    """Whether what differs with a patch is not what differed first before it."""
+    """Tell whether what differed first without a patch no longer differs with it."""
     if comparison is None or not comparison.findings or not before:
         return False
     return _signature(before[0].origin) not in [_signature(finding.origin) for finding in comparison.findings]
 
 
 def _signature(origin: Origin) -> object:
-    """What stays of a finding when its line moves."""
+    """Return what stays of an origin when its line moves."""
     site = origin.site
     return (
         origin.kind,
@@ -299,7 +299,7 @@ def _signature(origin: Origin) -> object:
 
 
 def _words(comparison: Comparison) -> str:
-    """What still differs, and where."""
+    """Say what still differs, and where."""
     site = comparison.findings[0].origin.site if comparison.findings else None
     where = f" at {site.file}:{site.line}" if site is not None else ""
     step = f" in step {comparison.first_step}" if comparison.first_step is not None else ""

@@ -1,4 +1,4 @@
-"""The stage that finds all origins: run 2 goes on with the values of run 1 put in place of its own."""
+"""The stage that finds all origins: run 2 goes on with the values of run 1."""
 
 from __future__ import annotations
 
@@ -27,16 +27,11 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 4
 MOST_ATTEMPTS = 3
 _OF_VALUES = (NoteCode.NOT_PLACED, NoteCode.NO_ROOM)
-_WAYS = (
-    OriginKind.CONTROL_FLOW,
-    OriginKind.ORDER,
-    OriginKind.NONE,
-)  # such a difference can be a mere consequence of one that remains
-
-
+# A difference of these kinds can be a mere consequence of one that remains.
+_CONSEQUENCES = (OriginKind.CONTROL_FLOW, OriginKind.ORDER, OriginKind.NONE)
 _VALUES = (EventKind.BATCH, EventKind.LOSS, EventKind.READ, EventKind.SAVE)
-# How the values at an origin came in -> what of its event is put in place. What came by another order of
-# things, or by another way through the program, has nothing that could be put there.
+# How the values at an origin came in -> which values of its event are replaced. Another order of things, or
+# another way through the program, leaves nothing that could be replaced.
 _PARTS = {
     OriginKind.KERNEL: "out",
     OriginKind.ARGUMENT: "out",
@@ -48,13 +43,13 @@ _PARTS = {
 
 @dataclass(frozen=True)
 class _AllOrigins:
-    """What the rounds showed.
+    """The result of the rounds.
 
     Args:
         findings: origins, those of the op-level pair first, with the difference of their values where it is
             known.
         notes: what could not be done.
-        agreed: whether the last pair, with the values of all findings put in place, was identical.
+        agreed: whether the last pair, with the values of all findings replaced, was identical.
     """
 
     findings: tuple[Finding, ...]
@@ -65,26 +60,26 @@ class _AllOrigins:
 def iterate(state: State, runner: Runner) -> State:
     """Look for all origins, and measure by how much their values differ."""
     searched, localisation = replace(state, searched=True), state.localisation
-    # Where several threads make steps, another run makes the operation at a step of another number.
+    # Where several threads make steps, the step number of an operation changes from run to run.
     if localisation is None or not is_located(state) or state.comparison.several_threads:
         return searched
-    found = _all_origins(searched, runner, localisation)
-    # Where the runs agree in the end, what entered late is a finding by now, or followed from one.
-    notes = (n for n in state.comparison.notes if not (found.agreed and n.code is NoteCode.LATE_VALUE))
-    comparison = replace(state.comparison, findings=found.findings, notes=(*notes, *found.notes))
+    result = _all_origins(searched, runner, localisation)
+    # Where the runs agree in the end, a late value is a finding by now, or followed from one.
+    notes = (n for n in state.comparison.notes if not (result.agreed and n.code is NoteCode.LATE_VALUE))
+    comparison = replace(state.comparison, findings=result.findings, notes=(*notes, *result.notes))
     return replace(searched, comparison=comparison)
 
 
 def hides_a_generator(state: State, runner: Runner) -> bool:
-    """Whether an unseeded generator was drawn from of which no origin speaks: another may hide it."""
+    """Tell whether no origin accounts for a draw from an unseeded generator: another may hide it."""
     findings, localisation = state.comparison.findings, state.localisation
-    wanted = runner.request.interventions and localisation is not None and localisation.pair is not None
+    wanted = runner.request.intervene and localisation is not None and localisation.pair is not None
     first_is_one = bool(findings) and bool(specification_of(findings[0].cause).seeded_by)
     return wanted and first_is_one and not unseeded_of(state.drawn) <= {finding.cause for finding in findings}
 
 
 def _all_origins(state: State, runner: Runner, localisation: Localisation) -> _AllOrigins:
-    """Put run 1's values in place at the origins known so far, look for the next ones, and so on.
+    """Give run 2 the values of run 1 at the origins known so far, look for the next ones, and so on.
 
     The first round also tells by how much the values at each origin differ. Where there is nothing to put in
     place, such as another order of operations, the values of the first origin are only compared.
@@ -112,8 +107,8 @@ class _Rounds:
         self._localisation = localisation
         self._rules: list[Rule] = []
         self._own: list[range] = []  # numbers of the rules of each finding
-        self._keeper: ScriptRun | None = None
-        self._kept: tuple[Rule, ...] = ()
+        self._saver: ScriptRun | None = None
+        self._saved: tuple[Rule, ...] = ()
         self._behind: tuple[Rule, ...] = ()
         self.findings: list[Finding] = []
         self.notes: list[Note] = []
@@ -140,41 +135,42 @@ class _Rounds:
                 return
 
     def _fresh(self, pair: Pair, origins: OriginSearch) -> list[Finding]:
-        """The findings of a pair that are not known yet, nor a mere consequence."""
+        """Return those findings of a pair that are neither known yet nor a mere consequence."""
         if not self.findings:
             return list(origins.findings)
         return [
-            found
-            for found in origins.findings
-            if not (_unplaced(pair) and found.origin.entry in _WAYS) and not self._is_known(pair, found)
+            finding
+            for finding in origins.findings
+            if not (_unplaced(pair) and finding.origin.entry in _CONSEQUENCES)
+            and not self._is_known(pair, finding)
         ]
 
-    def _is_known(self, pair: Pair, found: Finding) -> bool:
-        places = {rule.key for rule in self._rules}
-        rules = self._rules_for(pair, found)
-        if rules and all(rule.key in places for rule in rules):
+    def _is_known(self, pair: Pair, finding: Finding) -> bool:
+        keys = {rule.key for rule in self._rules}
+        rules = self._rules_for(pair, finding)
+        if rules and all(rule.key in keys for rule in rules):
             return True
-        return any(_is_of(found, known) for known in self.findings)
+        return any(_is_of(finding, known) for known in self.findings)
 
     def _add(self, pair: Pair, fresh: list[Finding]) -> None:
-        """Take in findings, and the rules by which their values are put in place."""
+        """Take in findings, and the rules by which their values are replaced."""
         line: tuple[Evidence, ...] = ()
         if self.findings:
             first = self.findings[0]
             line = (Evidence.of(EvidenceCode.SEEN_ONCE_PLACED, first.origin.site, first.origin.op),)
-        for found in fresh:
-            rules = self._rules_for(pair, found)
+        for finding in fresh:
+            rules = self._rules_for(pair, finding)
             self._own.append(range(len(self._rules), len(self._rules) + len(rules)))
             self._rules += rules
-            self.findings.append(found.with_evidence(*line))
+            self.findings.append(finding.with_evidence(*line))
 
-    def _rules_for(self, pair: Pair, found: Finding) -> tuple[Rule, ...]:
+    def _rules_for(self, pair: Pair, finding: Finding) -> tuple[Rule, ...]:
         open_record = self._tools.open_record
         with open_record(pair.first.record) as a, open_record(pair.second.record) as b:
-            return _rules_for(a, b, found.origin)
+            return _rules_for(a, b, finding.origin)
 
     def _first_round(self) -> tuple[Pair, OriginSearch | None]:
-        """A race may hide in one pair, and there are the values of the first origin to show."""
+        """Make the first round, again where a pair hid a race or did not fetch the first origin's values."""
         for _ in range(MOST_ATTEMPTS):
             pair, origins = self._round()
             if self.findings[0].origin.difference is not None or origins is not None or not self._own[0]:
@@ -183,23 +179,25 @@ class _Rounds:
         return pair, origins
 
     def _round(self) -> tuple[Pair, OriginSearch | None]:
-        """One pair with all rules so far."""
+        """Make one pair with all rules so far."""
         substitution = Substitution(tuple(self._rules), first_step=self._localisation.first_op_step)
-        first = self._kept_by(substitution)
+        first = self._saving_run(substitution)
         pair = Pair(first, self._given(replace(substitution, source=first.record)))
         self._pairs.append(pair)
         self._take_notes(pair)
         if pair.first.info is None or pair.second.info is None:
             return pair, None
         self.findings = [
-            found if found.origin.difference else measured_at(self._tools, pair, substitution, found, rules)
-            for found, rules in zip(self.findings, self._own, strict=True)
+            finding
+            if finding.origin.difference
+            else measured_at(self._tools, pair, substitution, finding, rules)
+            for finding, rules in zip(self.findings, self._own, strict=True)
         ]
         until = self._series.deadline
         return pair, origins_of(pair, self._tools, self._state.excluded, self._explained(), until)
 
-    def _kept_by(self, substitution: Substitution) -> ScriptRun:
-        """A run that kept the values: that of the op-level pair, or an earlier one, if it kept all of them.
+    def _saving_run(self, substitution: Substitution) -> ScriptRun:
+        """Return a run that saved all the values: that of the op-level pair, an earlier one, or a new one.
 
         A new one also keeps what may turn out to be an origin in the next round.
         """
@@ -208,16 +206,16 @@ class _Rounds:
             with self._tools.open_record(pair.first.record) as record:
                 if keeps_all(record, substitution):
                     return pair.first
-        if self._keeper is not None and set(substitution.rules) <= set(self._kept):
-            return self._keeper
-        self._kept = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
-        settings = replace(self._settings(), substitution=replace(substitution, rules=self._kept))
+        if self._saver is not None and set(substitution.rules) <= set(self._saved):
+            return self._saver
+        self._saved = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
+        settings = replace(self._settings(), substitution=replace(substitution, rules=self._saved))
         name, words = f"values-{len(self._pairs) + 1}a", "keeping the values of the origins"
-        self._keeper = self._series.run(Plan(name, words, settings, Purpose.CAPTURE))
-        return self._keeper
+        self._saver = self._series.run(Plan(name, words, settings, Purpose.CAPTURE))
+        return self._saver
 
     def _given(self, substitution: Substitution) -> ScriptRun:
-        """A run that is given them; it goes to the end where they are only compared."""
+        """Make a run that gets these values; where they are only compared, it goes to its end."""
         stops = any(rule.replaces for rule in substitution.rules)
         settings = replace(
             self._settings(),
@@ -247,11 +245,11 @@ class _Rounds:
         return localisation.max_steps
 
     def _explained(self) -> tuple[tuple[Cause, str, int], ...]:
-        """Causes and lines of the origins so far: their draws are not the reason of anything more."""
+        """Return causes and lines of the origins so far: their draws explain nothing more."""
         return tuple(
-            (found.cause, *line_of(found.origin.site))
-            for found in self.findings
-            if found.cause != Cause.UNKNOWN
+            (finding.cause, *line_of(finding.origin.site))
+            for finding in self.findings
+            if finding.cause != Cause.UNKNOWN
         )
 
     def _take_notes(self, pair: Pair) -> None:
@@ -261,23 +259,23 @@ class _Rounds:
 
 
 def _is_of(new: Finding, known: Finding) -> bool:
-    """Whether a finding belongs to one that is known: the same line, or its backward."""
+    """Tell whether a finding belongs to a known one: the same line, or its backward."""
     origin, other = new.origin, known.origin
     if origin.site is not None and line_of(origin.site) == line_of(other.site):
         return origin.op == other.op or new.cause == known.cause != Cause.UNKNOWN
-    # The backward of a slice that was taken elsewhere, say, goes elsewhere too.
+    # For example, the backward of a slice taken at another index writes at another index too.
     behind = origin.forward_site is not None and line_of(origin.forward_site) == line_of(other.site)
     return behind and origin.entry == other.entry == OriginKind.ARGUMENT
 
 
 def _unplaced(pair: Pair) -> bool:
-    """Whether a difference remains for want of a value that could be put in its place."""
+    """Tell whether a difference remains because a value could not be replaced."""
     info = pair.second.info
     return info is None or any(note.code is NoteCode.NOT_PLACED for note in info.notes)
 
 
 def _rules_for(a: OpenRecord, b: OpenRecord, origin: Origin) -> tuple[Rule, ...]:
-    """By which rules the values of an origin are kept in one run and put in place in another.
+    """Return the rules by which one run saves the values of an origin and another one uses them.
 
     Args:
         a: record of the first run of the pair that showed it.
@@ -285,7 +283,7 @@ def _rules_for(a: OpenRecord, b: OpenRecord, origin: Origin) -> tuple[Rule, ...]
         origin: where the difference entered.
 
     Returns:
-        none where the runs did different things: there are no two values. A rule that does not place only
+        none where the runs did different things: there are no two values. A rule that does not replace only
         shows by how much they differ.
     """
     seq = origin.events[0]
@@ -316,15 +314,15 @@ def _rule(event: Event) -> Rule:
 
 
 def _backward_rules(a: OpenRecord, b: OpenRecord, event: Event) -> tuple[Rule, ...]:
-    """Rules for the backward ops to which autograd hands on an argument that differs, such as a factor."""
+    """Return rules for backward ops that get an argument that differs from autograd, such as a factor."""
     ours, theirs = (_backward_arguments(record, event) for record in (a, b))
     return tuple(rule for rule, texts in ours.items() if texts != theirs.get(rule, texts))
 
 
 def _backward_arguments(record: OpenRecord, event: Event) -> dict[Rule, list[str]]:
-    """The arguments of the backward ops of an event's line, in its step."""
-    found: dict[Rule, list[str]] = {}
+    """Return the arguments of the backward ops of an event's line, in its step."""
+    arguments: dict[Rule, list[str]] = {}
     for other in record.events((EventKind.OP,), event.step, event.step):
         if other.forward_site is not None and line_of(other.forward_site) == line_of(event.site):
-            found.setdefault(_rule(other), []).append(other.arguments)
-    return found
+            arguments.setdefault(_rule(other), []).append(other.arguments)
+    return arguments

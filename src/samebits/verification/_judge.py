@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from samebits.verification._earlier_files import EarlierFile
     from samebits.verification._state import Runner
 
-_REMADE = ("-excused", "-whole")  # so end the names of runs that are made once more
+_REMADE = ("-excused", "-whole")  # endings of the names of runs that are made once more
 
 
 def run_first(runner: Runner) -> State:
-    """The first stage: run 1, and whether there is anything to compare with it.
+    """Make run 1, and see whether there is anything to compare with it.
 
     Returns:
         a state whose comparison has a reason where there is not.
@@ -54,28 +54,28 @@ def judge(state: State, runner: Runner) -> Iterator[State]:
     """
     for role in range(1, runner.request.runs):
         judged = _compared(state, runner, role)
-        found_one = state.pair is not None and state.comparison.verdict != "identical"
+        has_verdict = state.pair is not None and state.comparison.verdict != "identical"
         ends = "identical" not in (judged.comparison.verdict, judged.comparison.state)
-        state = judged if ends or not found_one else replace(state, n_values=judged.n_values)
+        state = judged if ends or not has_verdict else replace(state, n_values=judged.n_values)
         yield state
         if ends:
             return
 
 
 def _compared(state: State, runner: Runner, role: int) -> State:
-    """The state with the verdict over run 1 and the one of that number."""
+    """Compare the run of that number with run 1."""
     first, steps = state.first, runner.request.steps
     pair = Pair(first, runner.series.run(_plan(runner, role, reference=first.record)))
     judged = _with_verdict(state, runner, pair, role)
     if judged.comparison.verdict == "identical" and _was_stopped(pair, steps):
-        # It saw a difference that is none to who knows the whole step: its rest is to be seen too.
+        # The difference that it saw is none in the whole step, so the run is made again to its end.
         pair = Pair(first, runner.series.run(_whole(_plan(runner, role))))
         return _with_verdict(judged, runner, pair, role)
     return judged
 
 
 def cut_short(state: State, runner: Runner) -> State:
-    """The state where the user ended the verification before all runs were compared."""
+    """Return the state where the user ended the verification before all runs were compared."""
     state = replace(state, interrupted=True)
     if state.comparison.verdict != "identical":
         return state.noted(Note.of(NoteCode.INTERRUPTED))
@@ -101,7 +101,7 @@ def judge_again(state: State, runner: Runner) -> State:
 
 
 def _after_preparation(state: State, runner: Runner, latest: int, files: tuple[EarlierFile, ...]) -> State:
-    """The state with the verdict over the last two runs, the first of which found files as the other did."""
+    """Return the verdict over the last two runs, which both started with the same files."""
     runner.series.mark_first_as_preparation()
     second = state.compared.second
     pair = Pair(second, runner.series.run(_plan(runner, latest, reference=second.record)))
@@ -138,7 +138,7 @@ def exclude_unread(state: State, runner: Runner) -> State:
 
 
 def _plan(runner: Runner, role: int, *, reference: str = "", excluded: tuple[str, ...] = ()) -> Plan:
-    """One of the runs that are compared."""
+    """Plan one of the runs that are compared."""
     request = runner.request
     settings = RecordingSettings(
         record="",
@@ -154,14 +154,14 @@ def _plan(runner: Runner, role: int, *, reference: str = "", excluded: tuple[str
 
 
 def _whole(plan: Plan) -> Plan:
-    """The plan of a run that was made already, and ended early."""
+    """Plan a run again that ended early."""
     return replace(plan, name=f"{plan.name}-whole", purpose=Purpose.EXCUSE)
 
 
 def _with_verdict(
     state: State, runner: Runner, pair: Pair, role: int, excluded: Collection[str] = ()
 ) -> State:
-    """The state with the verdict over two runs, unless the script itself failed."""
+    """Return the state with the verdict over two runs, unless the script itself failed."""
     comparison, n_values = _verdict(runner, pair, excluded)
     return replace(
         state, comparison=comparison, pair=pair, role=role, n_values={**state.n_values, **n_values}
@@ -169,7 +169,7 @@ def _with_verdict(
 
 
 def _verdict(runner: Runner, pair: Pair, excluded: Collection[str]) -> tuple[Comparison, Mapping[str, int]]:
-    """The verdict over two runs, and how many tensors were compared, by the name of the second run."""
+    """Return the verdict over two runs, and the number of compared tensors by the second run's name."""
     runs, target = (pair.first, pair.second), runner.request.target
     reason = preconditions.failure(runs, target)
     if pair.second.info is None:
@@ -188,7 +188,7 @@ def _verdict(runner: Runner, pair: Pair, excluded: Collection[str]) -> tuple[Com
 def judged(
     pair: Pair, tools: Tools, target: Target, excluded: Collection[str] = ()
 ) -> tuple[Comparison, int]:
-    """The verdict over two runs that left records, and how many tensors of the first were compared.
+    """Return the verdict over two runs that left records, and how many tensors of the first were compared.
 
     Runs that took no step and gave no value, or ended with different statuses, are not judged identical.
     Whether they failed is not looked at.
@@ -238,7 +238,7 @@ def _recorded(path: str, info: RunInfo) -> ScriptRun:
 
 
 def _was_stopped(pair: Pair, steps: int | None) -> bool:
-    """Whether the second run was stopped where its state seemed to differ."""
+    """Tell whether the second run was stopped where its state seemed to differ."""
     a, b = pair.first.info, pair.second.info
     return (
         steps is None and a is not None and b is not None and (a.status, b.status) == ("finished", "stopped")
@@ -250,7 +250,7 @@ def _steps(run: ScriptRun) -> int:
 
 
 def _with_failure(comparison: Comparison, reason: str) -> Comparison:
-    """A difference before the failure is a verdict, and often its cause; without one there is none."""
+    """Keep a difference before the failure as the verdict: it is often the cause."""
     if comparison.verdict == "different":
         state: Verdict = "different" if comparison.state == "different" else "not_judged"
         return replace(comparison, notes=(*comparison.notes, Note.of(NoteCode.UNFIT, reason)), state=state)

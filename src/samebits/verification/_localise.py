@@ -24,14 +24,15 @@ MOST_PAIRS = 3
 _FEW_STEPS = 3
 _FAILED = ("failed", "running")
 _LEAD_STEPS = 2  # steps with operations before the step that differed
-_KEPT_BYTES = 1 << 26
-_KEPT_RUNS, _KEPT_S = 6.0, 4.0  # so many first runs and seconds are kept for what the draw log suggests
+_CAPTURED_BYTES = 1 << 26
+# Times the first run, plus seconds: reserved for the change that the draw log suggests.
+_RESERVED_RUNS, _RESERVED_S = 6.0, 4.0
 _SPARE_STEPS = 3  # a race moves: later pairs may go further than the first difference that was seen
 
 
 @dataclass(frozen=True)
 class Localisation:
-    """What the pairs showed.
+    """The result of the op-level pairs.
 
     Args:
         pair: the pair of op-level runs that differed; None when none did.
@@ -68,47 +69,47 @@ def localise(state: State, runner: Runner) -> State:
 
 
 def _localisation(state: State, runner: Runner) -> Localisation:
-    if runner.request.level == Level.OP:  # the pair that was compared has it all
+    if runner.request.level == Level.OP:  # the compared pair has all operations
         origins = origins_of(state.compared, runner.tools, state.excluded)
         if origins is not None:
             return Localisation(state.compared, origins, 0)
-    kept_s = _kept_seconds(state, runner)
+    reserved_s = _reserved_seconds(state, runner)
     try:
-        with runner.series.limited(kept_s):
+        with runner.series.limited(reserved_s):
             return find_operation(runner, state.comparison, state.role, state.excluded)
     except BudgetSpent:
-        if not kept_s:
+        if not reserved_s:
             raise
         return Localisation(None, None, 0, too_long=True)
 
 
-def _kept_seconds(state: State, runner: Runner) -> float:
-    """How much time is kept for a change that the draw log suggests, whatever the operations show."""
+def _reserved_seconds(state: State, runner: Runner) -> float:
+    """Return how much time to reserve for a change that the draw log suggests."""
     request, series = runner.request, runner.series
-    if not unseeded_of(state.drawn) or request.quick or not request.interventions:
+    if not unseeded_of(state.drawn) or request.quick or not request.intervene:
         return 0.0
-    return min(_KEPT_RUNS * series.first_seconds + _KEPT_S, series.budget_s / 2)
+    return min(_RESERVED_RUNS * series.first_seconds + _RESERVED_S, series.budget_s / 2)
 
 
 def unseeded_of(drawn: Iterable[Source]) -> set[Cause]:
-    """The causes among those of some draws that are a generator that was never seeded."""
+    """Return those causes of some draws that are a generator that was never seeded."""
     causes = {source.cause for source in drawn}
     return {cause for cause in causes if specification_of(cause).seeded_by}
 
 
 def has_only_unread(state: State) -> bool:
-    """Whether all that differs is memory that nothing wrote and nothing read."""
+    """Tell whether all that differs is memory that nothing wrote and nothing read."""
     origins = state.localisation.origins if state.localisation is not None else None
     return origins is not None and bool(origins.unread) and not origins.findings
 
 
 def take_origins(state: State) -> State:
-    """The stage that takes the origins, once they are found, in the place of what the steps showed."""
+    """Replace what the steps showed by the origins, if there are any."""
     if state.localisation is None:
         return state
     comparison = with_origins(state.comparison, state.localisation)
     findings = comparison.findings
-    # Where the first origin names no source, the draws that differ before the runs diverge may be it.
+    # Where the first origin names no source, it may be a draw that differs before the runs diverge.
     if findings and not findings[0].origin.sources and findings[0].cause == Cause.UNKNOWN:
         findings = (findings[0].with_sources(state.drawn), *findings[1:])
     return replace(state, comparison=replace(comparison, findings=findings))
@@ -128,8 +129,8 @@ def find_operation(
     Raises:
         BudgetSpent: there was no time for it.
     """
-    # Without a step that differs one run went on where the other ended: then each pair runs to its end.
-    # So they do where several threads make steps: the number of a step is another one in each run.
+    # Without a step that differs, one run went on where the other ended: then each pair runs to its end.
+    # So it does where several threads make steps, because step numbers then change from run to run.
     ends_differ = comparison.first_step is None or comparison.several_threads
     step = comparison.steps if comparison.first_step is None else comparison.first_step
     start = 0 if step <= _FEW_STEPS or comparison.several_threads else step - _LEAD_STEPS
@@ -143,7 +144,7 @@ def find_operation(
             first_op_step=start,
             max_steps=last,
             excluded=excluded,
-            keep_bytes=_KEPT_BYTES,
+            keep_bytes=_CAPTURED_BYTES,
             keep_from_step=step if start else 0,
         )
         try:
@@ -167,7 +168,7 @@ def find_operation(
 
 
 def failed(pair: Pair) -> str:
-    """How a run of the pair failed; empty if none did."""
+    """Say how a run of the pair failed; empty if none did."""
     infos = [run.info for run in (pair.first, pair.second)]
     if None in infos:
         return "a run left no record"
@@ -181,7 +182,7 @@ def origins_of(
     explained: tuple[tuple[Cause, str, int], ...] = (),
     until: float | None = None,
 ) -> OriginSearch | None:
-    """Where the differences of an op-level pair came in; None when there are none, or a record is missing.
+    """Find the origins in an op-level pair; None when nothing differs, or a record is missing.
 
     Args:
         pair: the runs.
@@ -200,16 +201,16 @@ def origins_of(
 
 
 def came_before(origins: OriginSearch) -> bool:
-    """Whether a value that differed may have been written before operations were recorded."""
+    """Tell whether a value that differed may have been written before operations were recorded."""
     if not origins.findings:
         return not origins.unread
     return any(finding.origin.entry == OriginKind.OUTSIDE for finding in origins.findings)
 
 
 def with_origins(comparison: Comparison, localisation: Localisation) -> Comparison:
-    """The verdict of the step-level pair with the findings of the op-level pair."""
+    """Return the verdict of the step-level pair with the findings of the op-level pair."""
     if localisation.origins is None:
-        return replace(comparison, notes=(_why_not_found(localisation), *comparison.notes))
+        return replace(comparison, notes=(_note_without_origins(localisation), *comparison.notes))
     notes = (
         *comparison.notes,
         *(note for note in localisation.origins.notes if note not in comparison.notes),
@@ -221,7 +222,7 @@ def with_origins(comparison: Comparison, localisation: Localisation) -> Comparis
     return replace(comparison, findings=localisation.origins.findings, notes=notes)
 
 
-def _why_not_found(localisation: Localisation) -> Note:
+def _note_without_origins(localisation: Localisation) -> Note:
     if localisation.too_long:
         return Note.of(NoteCode.OPS_TAKE_TOO_LONG)
     if localisation.failure:

@@ -1,4 +1,4 @@
-"""The stage that says by how much the values at an origin differ, from what two runs kept of them."""
+"""The stage that says by how much the values at an origin differ, from the values that two runs saved."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from samebits.verification._tools import OpenRecord, Tools
     from samebits.verification.series import Pair
 
-_KEPT_KINDS = (EventKind.OP, EventKind.BATCH)
+_CAPTURED_KINDS = (EventKind.OP, EventKind.BATCH)
 
 
 def measure(state: State, tools: Tools) -> State:
-    """Measure the differences of which the op-level pair kept the values: of its first operations.
+    """Measure the differences whose values the op-level pair saved: those of its first operations.
 
     Args:
         state: with its origins.
@@ -35,18 +35,18 @@ def measure(state: State, tools: Tools) -> State:
     if localisation is None or localisation.pair is None or not is_located(state):
         return state
     pair = localisation.pair
-    measured = tuple(_with_kept_values(each, tools, pair) for each in state.comparison.findings)
+    measured = tuple(_with_captured_values(each, tools, pair) for each in state.comparison.findings)
     return replace(state, comparison=replace(state.comparison, findings=measured))
 
 
 def is_located(state: State) -> bool:
-    """Whether the op-level pair showed origins."""
+    """Tell whether the op-level pair showed origins."""
     origins = state.localisation.origins if state.localisation is not None else None
     return origins is not None and bool(origins.findings)
 
 
 def lacks_difference(state: State) -> bool:
-    """Whether the values of the first origin are still to be fetched."""
+    """Tell whether the values of the first origin are still to be fetched."""
     if not is_located(state):
         return False
     first = state.comparison.findings[0]
@@ -55,8 +55,8 @@ def lacks_difference(state: State) -> bool:
     return first.origin.difference is None and None not in first.origin.events
 
 
-def _with_kept_values(finding: Finding, tools: Tools, pair: Pair) -> Finding:
-    """The finding with its difference, if both runs kept the tensors; else as it was.
+def _with_captured_values(finding: Finding, tools: Tools, pair: Pair) -> Finding:
+    """Return the finding with its difference if both runs saved the tensors; else as it was.
 
     For a seeding, which has no tensors, those of the first draw after it are taken.
     """
@@ -74,11 +74,11 @@ def _with_kept_values(finding: Finding, tools: Tools, pair: Pair) -> Finding:
 
 
 def _event(record: OpenRecord, origin: Origin, run: int) -> Event | None:
-    """The event of the finding in one run."""
+    """Return the event of the finding in one run."""
     seq = origin.events[run]
     if seq is None:
         return None
-    if origin.kind in _KEPT_KINDS:
+    if origin.kind in _CAPTURED_KINDS:
         return record.event(seq)
     return draw_after(record, record.event(seq)) if origin.kind == EventKind.RNG else None
 
@@ -86,7 +86,7 @@ def _event(record: OpenRecord, origin: Origin, run: int) -> Event | None:
 def measured_at(
     tools: Tools, pair: Pair, substitution: Substitution, finding: Finding, rules: range
 ) -> Finding:
-    """A finding with the difference of the first values of its place that were not the same in both runs.
+    """Return a finding with the difference of its first values that were not the same in both runs.
 
     Args:
         tools: open records.
@@ -96,23 +96,23 @@ def measured_at(
         rules: numbers of its own rules.
     """
     with tools.open_record(pair.first.record) as a, tools.open_record(pair.second.record) as b:
-        kept, own = CapturedEvents(a, substitution), CapturedEvents(b, substitution)
+        given, own = CapturedEvents(a, substitution), CapturedEvents(b, substitution)
         for number in sorted(rules, key=lambda number: substitution.rules[number].part != "draw"):
             theirs = own.first(number)
             if theirs is None:
                 continue
             is_draw = substitution.rules[number].part == "draw"
-            ours = kept.first(number) if is_draw else kept.get(number, theirs.event.thread, theirs.count)
+            ours = given.first(number) if is_draw else given.get(number, theirs.event.thread, theirs.count)
             if ours is None:
                 continue
-            measured = _with_difference(finding, kept.tensors(ours), own.tensors(theirs), ours.event)
+            measured = _with_difference(finding, given.tensors(ours), own.tensors(theirs), ours.event)
             if measured.origin.difference is not None:
                 return measured
     return finding
 
 
 def draw_after(record: OpenRecord, seeding: Event) -> Event | None:
-    """The first op that draws random numbers after a seeding, in its step."""
+    """Return the first op that draws random numbers after a seeding, in its step."""
     later = (event for event in record.events((EventKind.OP,), seeding.step) if event.seq > seeding.seq)
     return next((event for event in later if any(info.role == Role.RNG for info in event.tensors)), None)
 
@@ -120,11 +120,11 @@ def draw_after(record: OpenRecord, seeding: Event) -> Event | None:
 def _with_difference(
     finding: Finding, ours: dict[int, bytes], theirs: dict[int, bytes], event: Event
 ) -> Finding:
-    """The finding with the difference of the kept tensors, if there is one; else as it was.
+    """Return the finding with the difference of the saved tensors, if there is one; else as it was.
 
     Args:
         finding: an origin.
-        ours: what the first run kept of the event, as safetensors files, by position.
+        ours: what the first run saved of the event, as safetensors files, by position.
         theirs: the same of the second run.
         event: of the first run: the origin's own or, of a seeding, the first draw after it.
     """

@@ -32,7 +32,7 @@ def answer(state: State, runner: Runner) -> None:
 
 
 def patch_draws(state: State, runner: Runner) -> State:
-    """Try the change that the draw log suggests: no pin is needed where runs are identical with it.
+    """Try the change that the draw log suggests: no intervention is needed where runs are identical with it.
 
     Returns:
         the state with a `trial` where they were.
@@ -43,8 +43,8 @@ def patch_draws(state: State, runner: Runner) -> State:
     comparison = replace(state.comparison, findings=findings)
     one_is_fresh = any(specification_of(each.cause).seeded_by for each in findings)
     causes = sorted(unseeded_of(state.drawn) if one_is_fresh else ())
-    pins = tuple(specification_of(cause).seeded_by for cause in causes)
-    aim = Aim(comparison, pins, state.excluded, shown=True)
+    interventions = tuple(specification_of(cause).seeded_by for cause in causes)
+    aim = Aim(comparison, interventions, state.excluded, shown=True)
     fix = try_patch(runner, aim, Effort(1, 1, last_step(state)))
     if fix is None or not fix.confirmed:
         return state
@@ -54,37 +54,37 @@ def patch_draws(state: State, runner: Runner) -> State:
 
 def _can_patch_draws(state: State, runner: Runner) -> bool:
     localisation = state.localisation
-    if localisation is None or not runner.request.interventions or state.role != 1:
+    if localisation is None or not runner.request.intervene or state.role != 1:
         return False
     return localisation.pair is not None or localisation.too_long
 
 
 def try_patch(runner: Runner, aim: Aim, effort: Effort) -> Fix | None:
-    """What runs with a patch show; None where none is tried."""
+    """Try a patch, and return what its runs showed; None where none is tried."""
     comparison, _ = _with_remedies(aim.comparison, runner)
     findings = [each for each in comparison.findings if not specification_of(each.cause).seeded_by]
     whole = all(each.remedy and each.remedy.changes for each in findings)
-    if effort.patches == 1 and not whole:  # the one patch would leave some as they are
+    if effort.patches == 1 and not whole:  # a single patch would leave some findings as they are
         return None
     try:
         return find_fix(runner, replace(aim, comparison=comparison), effort)
-    except (SamebitsError, OSError):  # other pins are tried, or more pairs with them
+    except (SamebitsError, OSError):  # other interventions are tried, or more pairs with them
         return None
 
 
 def remedy(state: State, runner: Runner) -> State:
-    """Give each finding whose cause is known a remedy, and the first one all that the pins did."""
+    """Give each finding whose cause is known a remedy, and the first one all that the interventions did."""
     if not state.differs:
         return state
     comparison, project = _with_remedies(state.comparison, runner)
     if state.confirmed is not None:
-        pins = state.confirmed.pins
+        interventions = state.confirmed.interventions
         findings = tuple(remedied(each, state.confirmed) for each in comparison.findings)
-        comparison = with_whole_set(replace(comparison, findings=findings), pins, project)
+        comparison = with_whole_set(replace(comparison, findings=findings), interventions, project)
     elif state.trial is not None:
         remedies = [finding.remedy for finding in comparison.findings if finding.remedy is not None]
-        pins = tuple(dict.fromkeys(pin for remedy in remedies for pin in remedy.controls))
-        comparison = with_whole_set(comparison, pins, project)
+        interventions = tuple(dict.fromkeys(name for remedy in remedies for name in remedy.controls))
+        comparison = with_whole_set(comparison, interventions, project)
     return replace(state, comparison=comparison)
 
 
@@ -99,9 +99,9 @@ def fix(state: State, runner: Runner) -> State:
     effort, trial = _effort(state, runner), state.trial
     undone = trial is None or (runner.request.fix and not trial.confirmed)
     if undone and effort is not None:
-        pins = state.confirmed.pins if state.confirmed is not None else ()
+        interventions = state.confirmed.interventions if state.confirmed is not None else ()
         try:
-            trial = find_fix(runner, Aim(state.comparison, pins, state.excluded), effort)
+            trial = find_fix(runner, Aim(state.comparison, interventions, state.excluded), effort)
         except (SamebitsError, OSError) as error:  # the verdict stands
             return state.noted(Note.of(NoteCode.PATCH_SEARCH_FAILED, str(error)))
     if trial is None:
@@ -119,7 +119,7 @@ def _with_trial(finding: Finding, trial: Fix) -> Finding:
 
 
 def _effort(state: State, runner: Runner) -> Effort | None:
-    """How much is done for a patch; None where nothing is to be tried."""
+    """Return the limits of the search for a patch; None where none is wanted."""
     if state.interrupted or not state.seen_again or not state.differs:
         return None
     if runner.request.fix:

@@ -47,7 +47,7 @@ def _ending(run: ScriptRun) -> list[Note]:
 
 
 def _against(tools: Tools, first: ScriptRun, run: ScriptRun, unrepeated: bool) -> list[Note]:  # noqa: FBT001
-    """Whether this run gave the bits of the others."""
+    """Note if this run did not give the bits of the others."""
     with tools.open_record(first.record) as a, tools.open_record(run.record) as b:
         comparison = tools.judge(a, b)
     if comparison.verdict != "different":

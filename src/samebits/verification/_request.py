@@ -1,4 +1,4 @@
-"""What is to be verified."""
+"""The request for a verification."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class VerifyRequest:
         control: seeds and switches of every run; None leaves the script as it is.
         replay: how often each operation is executed again in one more run; 0 for no such run.
         environment: variables that every run has beside the user's own.
-        pins: names of the pins that every run has (docs/reference/interventions.md).
+        interventions: names of the interventions that every run has (docs/reference/interventions.md).
         quick: end with the first answer: the verdict, the origin, and what the evidence says of the cause.
-        interventions: on a difference, run with one thing or another pinned, to see what takes it away.
+        intervene: on a difference, run with one thing or another pinned, to see what takes it away.
         fix: on a difference, look for a patch and try it.
         no_arguments: keep none of the script's arguments in the records.
         state_only: values that are only read out do not count; where nothing else differs, nothing is
@@ -43,7 +43,7 @@ class VerifyRequest:
         keep_records: leave the records of all runs, not only of those that the report is about.
         fresh: run each time in a copy of the working folder.
         share: paths in that folder that become links to the originals.
-        one_at_a_time: make no two runs at the same time, whatever room there is.
+        one_at_a_time: make no two runs at the same time, whatever resources are free.
         budget: seconds for explaining a difference; None goes by the length of the first run.
     """
 
@@ -60,9 +60,9 @@ class VerifyRequest:
     control: Control | None = None
     replay: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
-    pins: tuple[str, ...] = ()
+    interventions: tuple[str, ...] = ()
     quick: bool = False
-    interventions: bool = True
+    intervene: bool = True
     fix: bool = False
     state_only: bool = False
     keep_records: bool = True

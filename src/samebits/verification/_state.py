@@ -1,4 +1,4 @@
-"""What is known of a verification at one moment, and what its stages are given to find out more.
+"""The state of a verification at one moment, and the runner that its stages get.
 
 A stage is a function of a state and a runner that returns the next state. What ends a stage early leaves the
 state before it. A stage that knows something in between yields that too.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class State:
-    """What is known of a verification.
+    """The state of a verification.
 
     Args:
         comparison: the verdict, with the findings and notes so far.
@@ -47,9 +47,9 @@ class State:
         searched: whether all origins were looked for.
         seen_again: False where further runs with nothing changed did not differ.
         n_identical: how many pairs were identical although nothing was changed that matters.
-        confirmed: the smallest set of pins with which the runs were identical, if there is one.
+        confirmed: the smallest set of interventions with which the runs were identical, if there is one.
         trial: what runs with a patch showed while the cause was looked for; None where none was tried.
-        trials: the same of each set of pins for which a patch was tried.
+        trials: the same of each set of interventions for which a patch was tried.
         fix: what came of looking for a patch.
         out_of_time: whether there was no time to try everything.
         interrupted: whether Ctrl-C ended the search.
@@ -87,23 +87,23 @@ class State:
 
     @property
     def differs(self) -> bool:
-        """Whether the runs differ."""
+        """True if the runs differ."""
         return self.comparison.verdict == "different"
 
     def noted(self, *notes: Note) -> State:
-        """The state with notes before the others."""
+        """Return the state with notes before the others."""
         comparison = replace(self.comparison, notes=(*notes, *self.comparison.notes))
         return replace(self, comparison=comparison)
 
     def failed(self) -> State:
-        """The state with the error of samebits that is being handled."""
+        """Return the state with the error of samebits that is being handled."""
         failure = self.comparison.failure or traceback.format_exc()
         return replace(self, comparison=replace(self.comparison, failure=failure))
 
 
 @dataclass(frozen=True)
 class Runner:
-    """What makes the runs of one verification and compares them.
+    """The runs of one verification, and the functions that compare them.
 
     Args:
         series: makes the runs, and remembers them.
@@ -119,12 +119,12 @@ class Runner:
 
     @property
     def request(self) -> VerifyRequest:
-        """What is verified."""
+        """The request that is verified."""
         return self.series.request
 
 
 def verification_of(state: State, runner: Runner) -> Verification:
-    """The verification as it stands."""
+    """Return the verification as it stands."""
     request = runner.request
     target = request.target
     name = (target.script,) if target.script is not None else ("-m", str(target.module))
@@ -141,14 +141,14 @@ def verification_of(state: State, runner: Runner) -> Verification:
 
 
 def _notes(comparison: Comparison, runner: Runner) -> tuple[Note, ...]:
-    """The notes, with what `--stress` changed instead of the differences in environment that it makes."""
+    """Return the notes, with what `--stress` changed instead of the environment differences it makes."""
     if not runner.request.stress:
         return comparison.notes
     compared = (run for run in runner.series.runs if run.purpose == Purpose.COMPARE)
-    kept = (
+    others = (
         note
         for note in comparison.notes
         if note.code is not NoteCode.ENVIRONMENT or not is_of_stress(note.arguments[0])
     )
     stress = (Note.of(NoteCode.STRESS, n, *run.perturbation) for n, run in enumerate(compared, start=1))
-    return (*kept, *stress)
+    return (*others, *stress)

@@ -1,4 +1,4 @@
-"""What verification uses of the rooms below it, in one place so that tests can put fakes there."""
+"""The functions that verification uses of the packages below it, together so that tests can replace them."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ class OpenRecord(Protocol):
 
     @property
     def info(self) -> RunInfo:
-        """What is known of the run as a whole."""
+        """The facts about the run as a whole."""
         ...
 
     def events(
         self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None
     ) -> Iterator[Event]:
-        """Events in order."""
+        """Yield events in order."""
         ...
 
     def event(self, seq: int) -> Event:
-        """One event."""
+        """Return one event."""
         ...
 
     def captures(self, seq: int) -> dict[int, bytes]:
-        """Contents of the tensors of an event, by position."""
+        """Return the contents of the tensors of an event, by position."""
         ...
 
     def captured(self) -> dict[int, frozenset[int]]:
-        """Positions of the captured tensors, by event."""
+        """Return the positions of the captured tensors, by event."""
         ...
 
 
@@ -54,7 +54,7 @@ class Judge(Protocol):
     """**Protocol:** `samebits.comparison.judge`."""
 
     def __call__(self, a: Record, b: Record, excluded: Collection[str] = ()) -> Comparison:
-        """The verdict over two records."""
+        """Return the verdict over two records."""
         ...
 
 
@@ -69,7 +69,7 @@ class FindOrigins(Protocol):
         explained: Collection[tuple[Cause, str, int]] = (),
         until: float | None = None,
     ) -> OriginSearch:
-        """Where differences came in."""
+        """Return where differences came in."""
         ...
 
 
@@ -77,7 +77,7 @@ class DrawsBefore(Protocol):
     """**Protocol:** `samebits.comparison.draw_pairs.draws_before`."""
 
     def __call__(self, a: Record, b: Record, excluded: Collection[str] = ()) -> tuple[Source, ...]:
-        """The sources that gave other values before the runs parted."""
+        """Return the sources that gave other values before the runs diverged."""
         ...
 
 

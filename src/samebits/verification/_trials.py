@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from samebits.verification._state import State
 
 MOST_PAIRS = 12
-_LIKELIHOOD = 0.05  # that so many pairs are identical by chance, where some were
+_LIKELIHOOD = 0.05  # accepted probability that this many pairs are identical by chance
 _LEAST, _USUAL = 2, 3
-_SLOWEST, _SLACK_S = 3.0, 20.0  # so many times what the first run took, and so many seconds
-_SHORT_S = 20.0  # runs with a change go to the end of a script that takes no longer
+_SLOWEST, _SLACK_S = 3.0, 20.0  # times the first run, plus seconds
+_SHORT_S = 20.0  # a script that takes no longer is run to its end with a change
 _SPARE_STEPS = 3
 
 
 def pairs_needed(
     causes: Collection[Cause], same: int = 0, different: int = 1, *, weak: bool = False
 ) -> tuple[int, int]:
-    """How many pairs are needed to say that a difference is gone, and how many are better.
+    """Return how many pairs are needed to say that a difference is gone, and how many are better.
 
     Where pairs that had the difference were identical, it shows only sometimes: then so many are needed that
     they would all be identical by chance once in twenty times at most.
@@ -43,13 +43,13 @@ def pairs_needed(
         return needed, needed
     if not same:
         never_alike = causes and all(specification_of(cause).never_alike for cause in causes)
-        return (1, 1) if never_alike else (_LEAST, _USUAL)  # of other causes one pair says little
+        return (1, 1) if never_alike else (_LEAST, _USUAL)  # for other causes one pair says little
     needed = math.ceil(math.log(_LIKELIHOOD) / math.log(same / (same + different)))
     return min(max(_LEAST, needed), MOST_PAIRS), min(max(_USUAL, needed), MOST_PAIRS)
 
 
 def last_step(state: State) -> int | None:
-    """After how many steps runs with a change are ended; None where they go to their ends."""
+    """Return the last step of runs with a change; None where they go to their ends."""
     first_step = state.comparison.first_step
     if first_step is None or state.comparison.several_threads or state.compared.first.seconds <= _SHORT_S:
         return None
@@ -57,7 +57,7 @@ def last_step(state: State) -> int | None:
 
 
 def least_steps(comparison: Comparison) -> int:
-    """How many steps identical runs have to make to say that a difference is gone: 0 for any number.
+    """Return how many steps identical runs must make to say that a difference is gone: 0 for any number.
 
     Where the number of steps is what differs, or several threads make them, it says nothing.
     """
@@ -68,7 +68,7 @@ def least_steps(comparison: Comparison) -> int:
 
 
 def time_limit(seconds: float) -> float:
-    """After how many seconds a run is ended that has something changed.
+    """Return after how many seconds a run with a change is ended.
 
     Args:
         seconds: what the first run took, with nothing changed.

@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 20  # of one file; larger ones are data or were generated
 
 
 def read_project(target: Target, findings: Iterable[Finding]) -> Project:
-    """The files of the user that a patch may change.
+    """Read the files of the user that a patch may change.
 
     Args:
         target: what was run.
@@ -45,41 +45,41 @@ def read_project(target: Target, findings: Iterable[Finding]) -> Project:
 
 
 def read_program(target: Target, findings: Iterable[Finding]) -> tuple[SourceFile, ...]:
-    """The user's files, with those of an installed package that is the program: for reading only.
+    """Read the user's files, with those of an installed package that is the program: for reading only.
 
     Args:
         target: what was run.
         findings: the files of their sites are read too.
     """
     project = read_project(target, findings)
-    paths = [path for place in program_folders(target) for path in _python_files(place)]
+    paths = [path for folder in program_folders(target) for path in _python_files(folder)]
     read = (_read(path) for path in paths[:_MOST_FILES])
     files = {file.path: file for file in read if file is not None}
     return tuple({**files, **{file.path: file for file in project.files}}.values())
 
 
-def _python_files(place: str) -> list[str]:
-    if os.path.isfile(place):
-        return [place]
-    found = (os.path.join(folder, name) for folder, _, names in os.walk(place) for name in names)
-    return sorted(path for path in found if path.endswith(".py"))
+def _python_files(top: str) -> list[str]:
+    if os.path.isfile(top):
+        return [top]
+    paths = (os.path.join(folder, name) for folder, _, names in os.walk(top) for name in names)
+    return sorted(path for path in paths if path.endswith(".py"))
 
 
 def project_root(path: str) -> str:
-    """The folder that a path's project is in: its git tree, else the working directory if that holds it."""
+    """Return the folder of a path's project: its git tree, else the working directory if that holds it."""
     folder = path if os.path.isdir(path) else os.path.dirname(path)
-    found = folder
-    while not os.path.exists(os.path.join(found, ".git")):
-        above = os.path.dirname(found)
-        if above == found:
+    root = folder
+    while not os.path.exists(os.path.join(root, ".git")):
+        above = os.path.dirname(root)
+        if above == root:
             here = os.getcwd()
             return here if os.path.commonpath([here, folder]) == here else folder
-        found = above
-    return found
+        root = above
+    return root
 
 
 def main_file(target: Target) -> str:
-    """The file that runs as `__main__`; empty where there is none that can be read."""
+    """Return the file that runs as `__main__`; empty where there is none that can be read."""
     if target.script is not None:
         path = os.path.realpath(script_path(target.script))
         main = os.path.join(path, "__main__.py")
@@ -90,7 +90,7 @@ def main_file(target: Target) -> str:
 
 
 def _site_files(findings: Iterable[Finding]) -> list[str]:
-    found = []
+    paths = []
     for finding in findings:
         sites = [
             finding.origin.site,
@@ -98,8 +98,8 @@ def _site_files(findings: Iterable[Finding]) -> list[str]:
             finding.origin.other_site,
             *(s.site for s in finding.origin.sources),
         ]
-        found += [site.file for site in sites if site is not None]
-    return list(dict.fromkeys(found))
+        paths += [site.file for site in sites if site is not None]
+    return list(dict.fromkeys(paths))
 
 
 def _is_users(ranks: FrameRanks, path: str) -> bool:
@@ -116,14 +116,14 @@ def _read(path: str) -> SourceFile | None:
 
 
 def _imported(file: SourceFile, folders: list[str]) -> Iterator[str]:
-    """Paths of the modules that a file imports and that lie beside it, or in one of some folders."""
+    """Return the paths of a file's imported modules that lie beside it or in one of some folders."""
     try:
         tree = ast.parse(file.text)
     except (SyntaxError, ValueError):
         return
     for node in ast.walk(tree):
         names: list[str] = []
-        places = [*folders, os.path.dirname(file.path)]
+        searched = [*folders, os.path.dirname(file.path)]
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -133,8 +133,8 @@ def _imported(file: SourceFile, folders: list[str]) -> Iterator[str]:
                 up = os.path.dirname(file.path)
                 for _ in range(node.level - 1):
                     up = os.path.dirname(up)
-                places = [up]
-        yield from (path for name in names for path in _files_of(name, places))
+                searched = [up]
+        yield from (path for name in names for path in _files_of(name, searched))
 
 
 def _files_of(name: str, folders: Iterable[str]) -> Iterator[str]:

@@ -27,7 +27,7 @@ _CHUNK = 1 << 16
 class StandardInput:
     """Gives every run of a script the same standard input.
 
-    A file is wound back to where it was. What comes through a pipe is kept in a temporary file as the runs
+    A file is wound back to where it was. What comes through a pipe is saved in a temporary file as the runs
     read it. A terminal, or nothing, is handed on as it is: on a terminal the user is asked in each run.
 
     Args:
@@ -38,7 +38,7 @@ class StandardInput:
         self._source = source
         self._mode = _mode_of(source)
         self._start = os.lseek(source, 0, os.SEEK_CUR) if stat.S_ISREG(self._mode) else 0
-        self._kept = tempfile.TemporaryFile() if self._is_pipe else None  # noqa: SIM115 - for all runs
+        self._saved = tempfile.TemporaryFile() if self._is_pipe else None  # noqa: SIM115 - for all runs
         self._ended = False
         self._was_read = False
         self._error: OSError | None = None
@@ -48,15 +48,15 @@ class StandardInput:
         return stat.S_ISFIFO(self._mode) or stat.S_ISSOCK(self._mode)
 
     def can_be_shared(self) -> bool:
-        """Whether two runs can have it at the same time: it is no pipe, nor a file that a run has read."""
+        """Tell whether two runs can have it at the same time: no pipe, no file that a run has read."""
         return not (self._is_pipe or self._was_read)
 
     @contextlib.contextmanager
     def for_run(self) -> Iterator[int | None]:
-        """Gives the descriptor to hand to a child process; None for this program's own.
+        """Give the descriptor to hand to a child process; None for this program's own.
 
         Raises:
-            OSError: afterwards, when what was read could not be kept: other runs cannot be given it.
+            OSError: afterwards, when what was read could not be saved: other runs cannot be given it.
         """
         if stat.S_ISREG(self._mode):
             os.lseek(self._source, self._start, os.SEEK_SET)
@@ -92,19 +92,19 @@ class StandardInput:
             os.close(writing)  # the child sees the end
 
     def _data(self, stop: int) -> Iterator[bytes]:
-        """What earlier runs were given, then what comes."""
-        kept = self._kept
-        if kept is None:
+        """Yield what earlier runs were given, then what comes."""
+        saved = self._saved
+        if saved is None:
             return
-        kept.seek(0)
-        while data := kept.read(_CHUNK):
+        saved.seek(0)
+        while data := saved.read(_CHUNK):
             yield data
         while not self._ended:
             if stop in select.select([self._source, stop], [], [])[0]:
                 return
             data = os.read(self._source, _CHUNK)
             self._ended = not data
-            kept.write(data)
+            saved.write(data)
             yield data
 
 
@@ -133,14 +133,14 @@ MOST_COPIED_BYTES = 2 << 30
 
 
 class WorkingFolder:
-    """Makes copies of a folder at one place, one at a time.
+    """Makes copies of a folder under one path, one at a time.
 
     All runs find their files under the same path, so that no path makes a difference. Left out are version
     control, caches, virtual environments and the records of samebits. Symbolic links stay links.
 
     Args:
         source: the folder.
-        place: where the copy is.
+        path: where the copy is.
         share: paths in the folder that become links to the originals.
         most_bytes: a larger one is refused.
 
@@ -148,9 +148,9 @@ class WorkingFolder:
         SamebitsError: `resume-share`: a shared path is not in the folder.
     """
 
-    def __init__(self, source: Path, place: Path, share: Collection[str], most_bytes: int) -> None:
+    def __init__(self, source: Path, path: Path, share: Collection[str], most_bytes: int) -> None:
         self.source = Path(os.path.realpath(source))
-        self.place = place.absolute()
+        self.path = path.absolute()
         self._share = {self._inside(path) for path in share}
         self._most_bytes = most_bytes
 
@@ -174,20 +174,20 @@ class WorkingFolder:
                 raise SamebitsError(message, slug="resume-folder-large")
 
     def renew(self) -> None:
-        """Put a fresh copy at the place."""
+        """Make a fresh copy."""
         self.remove()
-        self._copy(self.source, self.place)
+        self._copy(self.source, self.path)
 
     def remove(self) -> None:
         """Take the copy away; links in it are removed, not what they lead to."""
-        if os.path.lexists(self.place):
-            _make_removable(self.place)
-            shutil.rmtree(self.place)
+        if os.path.lexists(self.path):
+            _make_removable(self.path)
+            shutil.rmtree(self.path)
 
     def listed(self) -> dict[str, tuple[int, int]]:
-        """Size and time of change (ns) of each file in the copy, by its path below it."""
-        found = {}
-        for folder, _, names in os.walk(self.place):
+        """Return size and time of change (ns) of each file in the copy, by its path below it."""
+        files = {}
+        for folder, _, names in os.walk(self.path):
             for name in names:
                 path = os.path.join(folder, name)
                 try:
@@ -195,31 +195,31 @@ class WorkingFolder:
                 except OSError:  # a temporary file of a process that still ends
                     continue
                 if stat.S_ISREG(facts.st_mode) and name[-4:] != ".pyc":
-                    found[os.path.relpath(path, self.place)] = (facts.st_size, facts.st_mtime_ns)
-        return found
+                    files[os.path.relpath(path, self.path)] = (facts.st_size, facts.st_mtime_ns)
+        return files
 
     def original(self, path: str) -> str:
-        """The path in the user's own folder of a file in the copy."""
-        inside = os.path.relpath(path, self.place)
+        """Return the path in the user's own folder of a file in the copy."""
+        inside = os.path.relpath(path, self.path)
         return path if inside.startswith(os.pardir) else str(self.source / inside)
 
     def copied(self, path: str) -> str:
-        """How a run in the copy finds a file: a relative path below the folder stays as it is."""
+        """Return the path of a file for a run in the copy: a relative path below the folder stays."""
         full = os.path.normpath(os.path.join(self.source, path))
         if os.path.relpath(full, self.source).startswith(os.pardir):
             full = os.path.realpath(full)
         inside = os.path.relpath(full, self.source)
         if inside.startswith(os.pardir):
             return full
-        return str(self.place / inside) if os.path.isabs(path) else path
+        return str(self.path / inside) if os.path.isabs(path) else path
 
     def _link(self, folder: Path, text: str) -> str:
-        """Where a link in the copy leads: within the folder to the copy, elsewhere to where it led."""
+        """Return the target of a link: the copy of a file in the folder, else the original target."""
         full = os.path.normpath(os.path.join(folder, text))
         inside = os.path.relpath(full, self.source)
         if inside.startswith(os.pardir):
             return full
-        return str(self.place / inside) if os.path.isabs(text) else text
+        return str(self.path / inside) if os.path.isabs(text) else text
 
     def _inside(self, path: str) -> str:
         full = os.path.normpath(os.path.join(self.source, path))
@@ -230,7 +230,7 @@ class WorkingFolder:
         return inside
 
     def _is_left_out(self, path: str) -> bool:
-        own = path in (str(self.place), str(self.place.parent))  # records
+        own = path in (str(self.path), str(self.path.parent))  # records
         return own or is_of_tools(path)
 
     def _files(self) -> Iterator[str]:
@@ -264,14 +264,14 @@ class WorkingFolder:
 
 
 def is_of_tools(folder: str) -> bool:
-    """Whether a folder is of version control, a virtual environment or a cache: no run works on it."""
+    """Tell whether a folder belongs to version control, a virtual environment or a cache."""
     return os.path.basename(folder) in _LEFT_OUT or os.path.isfile(os.path.join(folder, "pyvenv.cfg"))
 
 
 def in_copy(
     copy: WorkingFolder, script: Script, settings: RecordingSettings
 ) -> tuple[Script, RecordingSettings]:
-    """A script and its settings for a run in a fresh copy of the working folder, which is made.
+    """Copy the working folder, and return the script and its settings for a run in the copy.
 
     Args:
         copy: makes it.
@@ -281,9 +281,9 @@ def in_copy(
     copy.renew()
     target = script.target
     own = None if target.script is None else copy.copied(target.script)
-    script = replace(script, target=replace(target, script=own), folder=str(copy.place))
-    moved = os.path.realpath(copy.place)
-    overlay = tuple((_in_place(path, str(copy.source), moved), text) for path, text in settings.overlay)
+    script = replace(script, target=replace(target, script=own), folder=str(copy.path))
+    moved = os.path.realpath(copy.path)
+    overlay = tuple((_moved_path(path, str(copy.source), moved), text) for path, text in settings.overlay)
     record = os.path.abspath(settings.record)
     reference = os.path.abspath(settings.reference) if settings.reference else ""
     given = settings.substitution
@@ -295,13 +295,13 @@ def in_copy(
     )  # fmt: skip
 
 
-def _in_place(path: str, source: str, place: str) -> str:
-    return place + path[len(source) :] if path.startswith(source + os.sep) else path
+def _moved_path(path: str, source: str, target: str) -> str:
+    return target + path[len(source) :] if path.startswith(source + os.sep) else path
 
 
-def _make_removable(place: Path) -> None:
+def _make_removable(top: Path) -> None:
     """Let folders be emptied that are read-only, as those of data often are; links are left alone."""
-    for folder, folders, _ in os.walk(place):
+    for folder, folders, _ in os.walk(top):
         for path in (os.path.join(folder, name) for name in folders):
             mode = os.lstat(path).st_mode
             if stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU:
@@ -309,5 +309,5 @@ def _make_removable(place: Path) -> None:
 
 
 def newest_first(files: dict[str, tuple[int, int]]) -> Sequence[str]:
-    """The paths of what `listed` gave, the last changed first."""
+    """Return the paths of what `listed` gave, the last changed first."""
     return sorted(files, key=lambda path: (-files[path][1], path))

@@ -1,4 +1,4 @@
-"""Whether a script can be run and its runs can be judged; if not, why."""
+"""The conditions under which a script can be run and its runs can be judged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _COMPARED_KINDS = {EventKind.STEP, EventKind.LOSS, EventKind.GRAD, EventKind.REA
 
 
 def nothing_to_compare(run: ScriptRun, target: Target) -> str:
-    """Why a second run would be of no use; empty if it would."""
+    """Say why a second run would be of no use; empty if it would."""
     name = script_name(target)
     if run.info is None:
         return before_record(name, run.status)
@@ -50,12 +50,12 @@ def nothing_to_compare(run: ScriptRun, target: Target) -> str:
 
 
 def has_failed(run: ScriptRun) -> bool:
-    """Whether a run did not end as it should."""
+    """Tell whether a run did not end as it should."""
     return bool(_ending(run))
 
 
 def failure(runs: tuple[ScriptRun, ScriptRun], target: Target) -> str:
-    """Why two runs cannot be judged: one or both did not end as they should; empty if they did."""
+    """Say why two runs cannot be judged: one or both did not end as they should; empty if they did."""
     name = script_name(target)
     said = [_ending(run) for run in runs]
     if not any(said):
@@ -70,7 +70,7 @@ def failure(runs: tuple[ScriptRun, ScriptRun], target: Target) -> str:
 
 
 def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[EventKind], target: Target) -> str:
-    """Why equal bits are not enough to call two runs identical; empty if they are.
+    """Say why equal bits are not enough to call two runs identical; empty if they are.
 
     Args:
         runs: the runs.
@@ -86,14 +86,14 @@ def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[EventKind], targe
 
 
 def exit_note(runs: tuple[ScriptRun, ScriptRun], target: Target) -> Note | None:
-    """A remark on a script that ended by itself with a status other than 0 in both runs."""
+    """Note that a script ended by itself with a status other than 0 in both runs."""
     if runs[0].status == runs[1].status != 0:
         return Note.of(NoteCode.EXIT_STATUS, script_name(target), runs[0].status)
     return None
 
 
 def before_record(name: str, status: int) -> str:
-    """Why a run left no record, as far as its end tells.
+    """Say why a run left no record, as far as its end tells.
 
     Args:
         name: of the script.
@@ -108,7 +108,7 @@ def before_record(name: str, status: int) -> str:
 
 
 def ended_words(status: int) -> str:
-    """How a process ended.
+    """Say how a process ended.
 
     Args:
         status: as the shell would show it: 128 + N after signal N.
@@ -120,17 +120,17 @@ def ended_words(status: int) -> str:
 
 
 def script_name(target: Target) -> str:
-    """What to call the script in a message."""
+    """Return the name of the script for a message."""
     return target.script if target.script is not None else f"module {target.module or target_name(target)}"
 
 
 def _hint(*runs: ScriptRun) -> str:
-    """What to try when a script that failed had its operations recorded."""
+    """Say what to try when a script that failed had its operations recorded."""
     return _OP_HINT if any(run.info and run.info.level == Level.OP for run in runs) else ""
 
 
 def _ending(run: ScriptRun) -> str:
-    """What went wrong in a run; empty if nothing."""
+    """Say what went wrong in a run; empty if nothing."""
     info = run.info
     if info is None:
         return f"it ended {ended_words(run.status)} and left no record"
@@ -138,7 +138,7 @@ def _ending(run: ScriptRun) -> str:
         return f"it did not end in {run.seconds:.0f} s"
     where = f"at step {info.steps}" if info.steps else "before its first step"
     if info.status == "running":
-        if info.failure:  # by what the parent saw
+        if info.failure:  # as the parent saw it
             return info.failure
         return f"its record is incomplete: {why_incomplete(Path(run.record))}"
     if info.status == "failed":
@@ -192,9 +192,9 @@ def refuse_missing(folder: Path, wanted: Path | None = None) -> None:
         SamebitsError: `record-unwritable`.
     """
     if not folder.is_dir():
-        found = "is no folder" if os.path.lexists(folder) else "does not exist"
+        problem = "is no folder" if os.path.lexists(folder) else "does not exist"
         what = f"cannot write {wanted}: " if wanted is not None else ""
-        message = f"{what}the folder {folder} {found}; make it first, or give another place"
+        message = f"{what}the folder {folder} {problem}; make it first, or give another place"
         raise SamebitsError(message, slug="record-unwritable")
 
 
@@ -213,7 +213,7 @@ def check_named(record: Path) -> None:
 
 
 def _keep_out_of_git(folder: Path) -> None:
-    """Records are not meant for a repository; what has the name already stays as it is."""
+    """Keep the records out of a repository; an existing file of that name stays as it is."""
     try:
         descriptor = files.create(folder / ".gitignore", mode=files.SHARED)
     except FileExistsError:

@@ -38,7 +38,7 @@ class LaunchRequest:
         runs: how many launches are compared, at least 2.
         steps: stop each rank after this many steps.
         level: `op` records every operation already in the first launches.
-        words: further words for `samebits run`: seeds, switches, pins.
+        words: further words for `samebits run`: seeds, switches, interventions.
         localise: on a difference, launch twice more to find the operation.
         output: where the script's standard output goes: `inherit` or `stderr`.
         environment: variables that every launch has beside the user's own.
@@ -74,12 +74,12 @@ def verify_launch(request: LaunchRequest, announce: Callable[[str], None] | None
     result = None
     for number in range(1, request.runs + 1):
         tell(f"launch {number} of {request.runs}")
-        place = request.folder / f"run-{number}{FOLDER_SUFFIX}"
-        status = _launch(request, place)
-        if not place.is_dir():
-            raise _no_records(place, status)
+        folder = request.folder / f"run-{number}{FOLDER_SUFFIX}"
+        status = _launch(request, folder)
+        if not folder.is_dir():
+            raise _no_records(folder, status)
         if number > 1:
-            result = verify_launches(first, place)
+            result = verify_launches(first, folder)
             if result.comparison.verdict != "identical":
                 break
     assert result is not None  # noqa: S101 - there are at least 2 runs
@@ -95,33 +95,33 @@ def _localised(
     step = result.comparison.first_step
     steps = request.steps if step is None else step + 1
     again = replace(request, level=Level.OP, steps=steps, output="nothing")
-    places = [request.folder / f"ops-{number}{FOLDER_SUFFIX}" for number in (1, 2)]
-    for number, place in enumerate(places, start=1):
+    folders = [request.folder / f"ops-{number}{FOLDER_SUFFIX}" for number in (1, 2)]
+    for number, folder in enumerate(folders, start=1):
         tell(f"launch {number} of 2 with every operation recorded")
-        _launch(again, place)
+        _launch(again, folder)
     try:
-        found = verify_launches(*places)
+        traced = verify_launches(*folders)
     except SamebitsError as error:  # the verdict stands
         return _noted(result, Note.of(NoteCode.LAUNCH_UNEXPLAINED, str(error)))
-    if found.comparison.verdict != "different":
+    if traced.comparison.verdict != "different":
         return _noted(result, Note.of(NoteCode.LAUNCHES_AGREED))
-    rank = result.first if result.first in found.ranks else found.first
-    if rank is None or not (known := _believable(found.ranks[rank].comparison)).findings:
+    rank = result.first if result.first in traced.ranks else traced.first
+    if rank is None or not (known := _believable(traced.ranks[rank].comparison)).findings:
         return _noted(result, Note.of(NoteCode.COLLECTIVES_NOT_FOLLOWED))
-    ranks = {**found.ranks, rank: replace(found.ranks[rank], comparison=known)}
+    ranks = {**traced.ranks, rank: replace(traced.ranks[rank], comparison=known)}
     comparison = replace(known, reason=result.comparison.reason, steps=result.comparison.steps)
     return LaunchComparison(ranks, comparison, rank)
 
 
 def _believable(comparison: Comparison) -> Comparison:
-    """Without memory that seems to be read before it was written: gloo and NCCL fill it unseen.
+    """Leave out memory that seems to be read before it was written: gloo and NCCL fill it unseen.
 
     `DistributedDataParallel` takes its buckets from `torch.empty`, and its C++ code writes to them.
     """
-    kept = tuple(
+    findings = tuple(
         finding for finding in comparison.findings if finding.origin.entry != OriginKind.UNINITIALIZED
     )
-    return replace(comparison, findings=kept)
+    return replace(comparison, findings=findings)
 
 
 def _noted(result: LaunchComparison, note: Note) -> LaunchComparison:
@@ -129,10 +129,10 @@ def _noted(result: LaunchComparison, note: Note) -> LaunchComparison:
     return replace(result, comparison=replace(comparison, notes=(note, *comparison.notes)))
 
 
-def _launch(request: LaunchRequest, place: Path) -> int:
+def _launch(request: LaunchRequest, folder: Path) -> int:
     """Start all ranks and wait for them; the status of the launcher."""
     target = request.target
-    words = ["--record", str(place), "--level", request.level, "--no-progress", *request.words]
+    words = ["--record", str(folder), "--level", request.level, "--no-progress", *request.words]
     words += ["--steps", str(request.steps)] if request.steps is not None else []
     what = ["--", target.script] if target.script is not None else ["-m", str(target.module)]
     launcher = [sys.executable, "-m", _LAUNCHER, "--standalone", f"--nproc-per-node={request.ranks}"]
@@ -159,9 +159,9 @@ def _check_folder(folder: Path) -> None:
     first.rmdir()  # the ranks make it
 
 
-def _no_records(place: Path, status: int) -> SamebitsError:
+def _no_records(folder: Path, status: int) -> SamebitsError:
     message = (
-        f"the launcher ended {ended_words(status)} and left no records in {place}; its message is above. "
+        f"the launcher ended {ended_words(status)} and left no records in {folder}; its message is above. "
         f"Expected that `{_LAUNCHER}` starts `samebits run` on each rank"
     )
     return SamebitsError(message, slug="ranks-missing")

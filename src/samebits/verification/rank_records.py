@@ -1,4 +1,4 @@
-"""Where the ranks of a distributed run put their records: one folder for each launch, one file for each rank.
+"""The records of the ranks of a distributed run: one folder for each launch, one file for each rank.
 
 The ranks come to it one by one and know nothing of each other. A folder appears under its name with its label
 in it, in one step, so that the first rank makes it and the others find it whole.
@@ -41,7 +41,7 @@ _MOST_LABEL = 1 << 16
 
 
 def rank_record(facts: RankFacts, parent: Path, stem: str) -> Path:
-    """The record of one rank in the folder of its launch, `parent/STEM-N.ranks/rank-R.sbr`.
+    """Return the record of one rank in the folder of its launch, `parent/STEM-N.ranks/rank-R.sbr`.
 
     Ranks that are started again by the elastic launcher get a new folder.
 
@@ -62,7 +62,7 @@ def rank_record(facts: RankFacts, parent: Path, stem: str) -> Path:
 
 
 def given_rank_record(facts: RankFacts, folder: Path, *, force: bool) -> Path:
-    """The record of one rank in a folder that the user named.
+    """Return the record of one rank in a folder that the user named.
 
     Args:
         facts: the rank.
@@ -78,7 +78,7 @@ def given_rank_record(facts: RankFacts, folder: Path, *, force: bool) -> Path:
     record = folder / record_name(facts.rank)
     for _ in range(_MOST_TRIES):
         if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):
-            _appear(folder, facts)  # also in the place of an empty folder
+            _appear(folder, facts)  # also replaces an empty folder
         elif not folder.is_dir():
             message = f"{folder} is a file; a distributed run needs a folder for the records of its ranks"
             raise SamebitsError(message, slug="record-exists")
@@ -93,18 +93,18 @@ def given_rank_record(facts: RankFacts, folder: Path, *, force: bool) -> Path:
 
 
 def record_name(rank: int) -> str:
-    """The file name of a rank's record."""
+    """Return the file name of a rank's record."""
     return f"rank-{rank}{SUFFIX}"
 
 
 def read_label(folder: Path) -> dict[str, Any]:
-    """What the label of a folder of records says; empty when it has none that can be read."""
+    """Read the label of a folder of records; empty when it has none that can be read."""
     try:
         with files.open_to_read(folder / LABEL) as file:
-            found = json.loads(file.read(_MOST_LABEL))
+            label = json.loads(file.read(_MOST_LABEL))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return label if isinstance(label, dict) else {}
 
 
 def _matching(parent: Path, pattern: re.Pattern[str]) -> list[tuple[Path, re.Match[str]]]:
@@ -145,7 +145,7 @@ def _rename(source: Path, target: Path) -> None:
 
 
 def _replace_label(folder: Path, facts: RankFacts) -> None:
-    """The folder belongs to this launch from now on; what ranks of another one left in it goes.
+    """Label the folder as this launch's, and remove what ranks of another one left in it.
 
     All ranks may do this at once: each removes records only while the label is not theirs yet.
     """
@@ -158,8 +158,8 @@ def _replace_label(folder: Path, facts: RankFacts) -> None:
         raise _unwritable(folder, str(error.strerror)) from None
 
 
-def _unwritable(place: Path, reason: str) -> SamebitsError:
-    message = f"cannot write {place}: {reason}; give another place for records"
+def _unwritable(path: Path, reason: str) -> SamebitsError:
+    message = f"cannot write {path}: {reason}; give another place for records"
     return SamebitsError(message, slug="record-unwritable")
 
 
@@ -207,30 +207,30 @@ class LaunchComparison:
 
 
 def find_ranks(folder: str | Path) -> RankRecords:
-    """The records that belong together in a folder.
+    """Find the records that belong together in a folder.
 
     Raises:
         SamebitsError: it is not there, or holds no records of ranks; `ranks-missing`. A record cannot be
             read.
     """
-    place = Path(folder)
-    names = [entry.name for entry in place.iterdir()] if place.is_dir() else []
-    found = {int(match[1]): place / name for name in sorted(names) if (match := _NAME.fullmatch(name))}
-    if not found:
-        what = "is no folder" if not place.is_dir() else "holds no rank-0.sbr, rank-1.sbr, ..."
+    directory = Path(folder)
+    names = [entry.name for entry in directory.iterdir()] if directory.is_dir() else []
+    paths = {int(match[1]): directory / name for name in sorted(names) if (match := _NAME.fullmatch(name))}
+    if not paths:
+        what = "is no folder" if not directory.is_dir() else "holds no rank-0.sbr, rank-1.sbr, ..."
         message = (
-            f"{place} {what}; expected the folder that `torchrun ... -m samebits run` made, such as "
+            f"{directory} {what}; expected the folder that `torchrun ... -m samebits run` made, such as "
             ".samebits/train-1.ranks"
         )
         raise SamebitsError(message, slug="ranks-missing")
-    facts = {rank: _facts(path) for rank, path in found.items()}
-    label = read_label(place).get("launch")
+    facts = {rank: _facts(path) for rank, path in paths.items()}
+    label = read_label(directory).get("launch")
     launch = label or next((fact.launch for fact in facts.values() if fact is not None), "")
     foreign = [rank for rank, fact in facts.items() if fact is not None and fact.launch != launch]
-    kept = {rank: path for rank, path in sorted(found.items()) if rank not in foreign}
-    sizes = [fact.world_size for rank, fact in facts.items() if fact is not None and rank in kept]
-    size = max([*sizes, 1 + max(kept, default=0)])
-    return RankRecords(place, kept, size, tuple(found[rank].name for rank in foreign))
+    own = {rank: path for rank, path in sorted(paths.items()) if rank not in foreign}
+    sizes = [fact.world_size for rank, fact in facts.items() if fact is not None and rank in own]
+    size = max([*sizes, 1 + max(own, default=0)])
+    return RankRecords(directory, own, size, tuple(paths[rank].name for rank in foreign))
 
 
 def verify_ranks(folder: str | Path) -> tuple[RankComparison, RankRecords]:
@@ -239,10 +239,10 @@ def verify_ranks(folder: str | Path) -> tuple[RankComparison, RankRecords]:
     Raises:
         SamebitsError: see `find_ranks`; a record is damaged.
     """
-    found = find_ranks(folder)
+    records = find_ranks(folder)
     with ExitStack() as stack:
-        readers = {rank: stack.enter_context(RecordReader(path)) for rank, path in found.paths.items()}
-        return compare_ranks(readers, found.world_size), found
+        readers = {rank: stack.enter_context(RecordReader(path)) for rank, path in records.paths.items()}
+        return compare_ranks(readers, records.world_size), records
 
 
 def verify_launches(first: str | Path, second: str | Path) -> LaunchComparison:
@@ -258,7 +258,7 @@ def verify_launches(first: str | Path, second: str | Path) -> LaunchComparison:
 
 
 def combined(results: Mapping[int, Verification], unfit: str | None) -> LaunchComparison:
-    """The verdict over all ranks.
+    """Return the verdict over all ranks.
 
     Args:
         results: by rank.
@@ -284,15 +284,15 @@ def combined(results: Mapping[int, Verification], unfit: str | None) -> LaunchCo
 
 
 def _state(results: Mapping[int, Verification]) -> Verdict:
-    """The verdict over the state of all ranks, of which some differ."""
-    states = {found.comparison.state for found in results.values()}
+    """Return the verdict over the state of all ranks, of which some differ."""
+    states = {result.comparison.state for result in results.values()}
     if "different" in states:
         return "different"
     return "identical" if states == {"identical"} else "not_judged"
 
 
 def _moment(comparison: Comparison) -> tuple[bool, int, int]:
-    """When runs of a rank parted. What a rank got from the others differs where gradients are averaged."""
+    """Return when runs of a rank diverged; values from other ranks differ where gradients are averaged."""
     kinds = [finding.origin.kind for finding in comparison.step_findings] or [EventKind.STEP]
     order = min(_ORDER.index(kind) if kind in _ORDER else len(_ORDER) for kind in kinds)
     return comparison.first_step is None, comparison.first_step or 0, order

@@ -1,4 +1,4 @@
-"""What a verification found."""
+"""The result of a verification."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Purpose(StrEnum):
     """Again, without memory that nothing read."""
     LOCALISE = "localise"
     CAPTURE = "capture"
-    """Values were kept, or put in place, at the origins."""
+    """Values were saved, or replaced, at the origins."""
     AGAIN = "again"
     """As the compared ones, to see the difference once more."""
     INTERVENE = "intervene"
@@ -54,7 +54,7 @@ class ScriptRun:
         perturbation: what `--stress` changed, in words.
         info: what the record says of the run; None when it left no record.
         timed_out: whether it was ended at its limit of time.
-        kept: whether its record is still there.
+        has_record: whether its record is still there.
     """
 
     purpose: Purpose
@@ -64,7 +64,7 @@ class ScriptRun:
     perturbation: tuple[str, ...] = ()
     info: RunInfo | None = None
     timed_out: bool = False
-    kept: bool = True
+    has_record: bool = True
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Fix:
         pairs: how many pairs of runs with it were identical.
         confirmed: whether all were; None where it was not tried.
         still: what still differed with it, in words; empty where nothing did.
-        refusals: why places were left alone.
+        refusals: why lines were left alone.
         tried: how many patches were tried.
         diff_file: where the diff was written.
         applied: whether the files were changed.
@@ -107,7 +107,7 @@ class Fix:
         return {os.path.realpath(file.before.path): file.before.data for file in self.patch.files}
 
     def words(self) -> str:
-        """Whether it was confirmed, in words."""
+        """Say whether it was confirmed."""
         if self.patch is None:
             return "no patch could be made"
         if self.confirmed:
@@ -115,18 +115,19 @@ class Fix:
         return f"not confirmed: {self.still or 'it was not tried'}"
 
     def shown(self) -> str:
-        """What runs with it showed where they were identical."""
+        """Say what runs with it showed where they were identical."""
         pairs = (
             "1 pair of runs was" if self.pairs == 1 else f"{self.pairs} of {self.pairs} pairs of runs were"
         )
         return f"{pairs} identical" + ("" if self.steps is None else f" in the first {self.steps} steps")
 
     def remedy(self, finding: Finding) -> Remedy:
-        """The finding's remedy with what was learnt here: the whole patch, and what runs with it showed."""
+        """Return the finding's remedy with the whole patch, and what runs with it showed."""
         known = finding.remedy or Remedy("")
         if self.patch is None or (known.trial is not None and self.confirmed is None):
             return known
-        if known.trial is not None and not self.confirmed:  # what the pins have shown stays, the lines do not
+        if known.trial is not None and not self.confirmed:
+            # What the interventions have shown stays; the lines do not.
             return replace(known, before="", after="", changes=())
         shown = (known.before, known.after)
         before, after = shown if known.after and known.after in self._added() else self.patch.first
@@ -137,14 +138,14 @@ class Fix:
         return Remedy(text, known.controls, before, after, self._changes(), trial)
 
     def speaks_for(self, finding: Finding) -> bool:
-        """Whether it is the remedy of this finding too: with it, nothing differed any more."""
+        """Tell whether it is the remedy of this finding too: with it, nothing differed any more."""
         return bool(self.confirmed) and finding.remedy is not None
 
     def _changes(self) -> tuple[LineChange, ...]:
         return () if self.patch is None else self.patch.changes()
 
     def _added(self) -> set[str]:
-        """The lines that the patch adds, without indentation."""
+        """Return the lines that the patch adds, without indentation."""
         return {line.strip() for change in self._changes() for line in change.after}
 
 

@@ -41,7 +41,7 @@ _FILL_BYTES = (0x55, 0xAA, 0x33, 0xCC, 0x0F, 0xF0)
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What one run gets that another does not.
+    """The changes that one run gets and another does not.
 
     Args:
         environment: environment variables.
@@ -60,7 +60,7 @@ NONE = Perturbation()
 
 
 def stress(run: int, environment: Mapping[str, str] = os.environ) -> Perturbation:
-    """The perturbation of run number `run`, from 0; the same one each time it is asked for.
+    """Return the perturbation of run number `run`, from 0; the same one each time it is asked for.
 
     A hash seed that the user has pinned is left alone: it is then no longer a thing that must not matter.
     """
@@ -80,7 +80,7 @@ def stress(run: int, environment: Mapping[str, str] = os.environ) -> Perturbatio
 
 
 def is_of_stress(fact: FactDifference) -> bool:
-    """Whether a difference between the environments of two runs is one that `stress` makes."""
+    """Tell whether a difference between the environments of two runs is one that `stress` makes."""
     if fact.path == ("variables",):
         return fact.entry in _STRESS_VARIABLES
     return fact.path == ("python", "hash_seed")
@@ -88,7 +88,7 @@ def is_of_stress(fact: FactDifference) -> bool:
 
 @dataclass(frozen=True)
 class Script:
-    """What is run each time.
+    """The script that is run each time.
 
     Args:
         target: the script or module and its arguments.
@@ -141,7 +141,7 @@ def run_jobs(jobs: Sequence[Job]) -> tuple[ScriptRun, ...]:
         outcomes = launch_all([_launch(job, inputs) for job in jobs], APART_S)
     seconds = time.monotonic() - started
     runs = tuple(_made(job, outcome, seconds) for job, outcome in zip(jobs, outcomes, strict=True))
-    deliver(outcomes[0])  # what this program was told, all of them say
+    deliver(outcomes[0])  # each outcome has the signal that this program got
     if any(signal.SIGINT in (outcome.signal, outcome.status - 128) for outcome in outcomes):
         raise KeyboardInterrupt
     return runs
@@ -172,7 +172,7 @@ def _made(job: Job, outcome: Outcome, seconds: float) -> ScriptRun:
 
 
 def close_record(record: Path, outcome: Outcome) -> RunInfo | None:
-    """What the record says of the run; a record whose writer did not close it is made a single file first.
+    """Read what the record says of the run; if its writer did not close it, first make it a single file.
 
     Args:
         record: its path.

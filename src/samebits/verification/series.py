@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 _Number = TypeVar("_Number", int, float)
 LEAST_BUDGET_S = 180.0
-_LATEST = 4  # runs by whose length that of the next one is estimated
-BUDGET_RUNS = 20  # so many times the first run, where that is more
+_LATEST = 4  # the length of the next run is estimated from this many
+BUDGET_RUNS = 20  # times the first run, if that is more
 
 
 class BudgetSpent(Exception):  # noqa: N818 - it is no error
@@ -65,7 +65,7 @@ class Plan:
         purpose: see `ScriptRun`.
         role: which of the compared runs it repeats, from 0: `--stress` perturbs it as that one.
         limit_s: seconds after which it is ended; None for no limit of its own.
-        pins: names of the pins that it has beside the request's.
+        interventions: names of the interventions that it has beside the request's.
         more: how many runs are expected to follow it before the question that it belongs to is answered.
     """
 
@@ -75,13 +75,13 @@ class Plan:
     purpose: Purpose = Purpose.COMPARE
     role: int = 0
     limit_s: float | None = None
-    pins: tuple[str, ...] = ()
+    interventions: tuple[str, ...] = ()
     more: int = 0
 
 
 @dataclass(frozen=True)
 class Phase:
-    """What is about to be run.
+    """The next runs, as a line of status tells of them.
 
     Args:
         words: which run it is.
@@ -99,7 +99,7 @@ class Phase:
     runs: int = 1
 
     def text(self) -> str:
-        """For a line of status."""
+        """Return the text of a line of status."""
         numbers = f"runs {self.number} and {self.number + 1}" if self.runs > 1 else f"run {self.number}"
         number = "" if self.shows_output else f" · {numbers}"
         left = "" if self.seconds_left is None else f" · about {self.seconds_left:.0f} s left"
@@ -142,7 +142,7 @@ class Series:
         self._times: list[tuple[int, int]] = []  # of the compared runs: when each began and ended
         self.child = ""
         self._roots: dict[str, str] = {}
-        self._notes: list[str] = []  # of each but the first, where it notes files of the one before
+        self._notes: list[str] = []  # for each but the first: where it notes files of the run before
 
     @property
     def budget_s(self) -> float:
@@ -153,26 +153,26 @@ class Series:
 
     @property
     def first_seconds(self) -> float:
-        """What the first run took; 0 before there is one."""
+        """The seconds that the first run took; 0 before there is one."""
         return self.runs[0].seconds if self.runs else 0.0
 
     @contextmanager
-    def limited(self, kept_s: float = 0.0) -> Iterator[None]:
-        """No run is made, and none goes on, when the budget is spent. One inside another adds nothing.
+    def limited(self, reserved_s: float = 0.0) -> Iterator[None]:
+        """Make no run, and end those that go on, when the budget is spent. One inside another adds nothing.
 
         Args:
-            kept_s: seconds of the budget that are left for what comes after.
+            reserved_s: seconds of the budget that are left for what comes after.
         """
         outer = self.deadline
         end = time.monotonic() + self.budget_s if outer is None else outer
-        self.deadline = end - kept_s
+        self.deadline = end - reserved_s
         try:
             yield
         finally:
             self.deadline = outer
 
     def overlaid(self, overlay: tuple[tuple[str, str], ...], prefix: str) -> Series:
-        """The same series, with other text run in the place of some files.
+        """Return the same series, with other text run instead of some files.
 
         Args:
             overlay: see `RecordingSettings`.
@@ -183,7 +183,7 @@ class Series:
         return other
 
     def look_at(self, child: str, *, count_reads: bool) -> None:
-        """From now on, as the compared runs have shown.
+        """Examine this child from now on, as the compared runs have shown.
 
         Args:
             child: see the attribute.
@@ -192,11 +192,11 @@ class Series:
         self.child, self.count_reads = child, count_reads
 
     def mark_first_as_preparation(self) -> None:
-        """The first run left files that the compared ones read: it is none of these any more."""
+        """Count the first run as preparation: it left files that the compared ones read."""
         self.runs[0] = replace(self.runs[0], purpose=Purpose.PREPARE)
 
     def earlier_files(self, since: int = 0) -> tuple[EarlierFile, ...]:
-        """What the latest compared run read of files that compared runs before it had written.
+        """Return the files that the latest compared run read and compared runs before it had written.
 
         Args:
             since: number of the run, from 0, with which these begin.
@@ -236,7 +236,7 @@ class Series:
     def both(
         self, first: Plan, second: Plan, unless: Callable[[ScriptRun], bool] = lambda _: False
     ) -> tuple[ScriptRun, ScriptRun | None]:
-        """Two runs to be compared: at the same time where there is room for two.
+        """Make two runs to be compared: at the same time where that is possible.
 
         Else the second stops where its state differs from the first's. Where one of two at the same time
         fails, or has an effect, both are made again like that: it may be for want of room.
@@ -263,7 +263,7 @@ class Series:
         return run, self.run(replace(second, settings=replace(second.settings, reference=run.record)))
 
     def _made_at_once(self, first: Plan, second: Plan) -> tuple[ScriptRun, ScriptRun] | None:
-        """Two runs at the same time; None where one failed, or had an effect, or could not be started."""
+        """Make two runs at the same time; None where one failed, had an effect, or could not be started."""
         try:
             runs = self._make((first, second))
         except SamebitsError as error:
@@ -278,7 +278,7 @@ class Series:
         self._concurrency.note_draws(drawn)
 
     def _is_for_two(self, *plans: Plan) -> bool:
-        """Whether these can be made at the same time: each has an end, whether or not it stops early.
+        """Tell whether these can be made at the same time: each has an end, whether or not it stops early.
 
         Not with fixed addresses: what is noted of effects moves them, and later runs note none.
         """
@@ -288,10 +288,10 @@ class Series:
         return not self.child and self._stdin.can_be_shared() and self._concurrency.allows_two()
 
     def _has_fixed_addresses(self, plan: Plan) -> bool:
-        """Whether a run starts without address space randomisation by a pin or a switch."""
-        pins = tuple(dict.fromkeys((*self.request.pins, *plan.pins)))
-        pinned = bool(pins) and self._pinned(self._perturbation(plan.role), pins).fixed_layout
-        return pinned or (holds_layout(self.request.control) and can_fix_layout())
+        """Tell whether an intervention or a switch starts the run without address space randomisation."""
+        interventions = tuple(dict.fromkeys((*self.request.interventions, *plan.interventions)))
+        perturbation = self._with_interventions(NONE, interventions)
+        return perturbation.fixed_layout or (holds_layout(self.request.control) and can_fix_layout())
 
     def _make(self, plans: Sequence[Plan]) -> list[ScriptRun]:
         left, phase = self._seconds_left(), self._phase(plans)
@@ -309,14 +309,13 @@ class Series:
         return [self.focused(run) for run in runs]
 
     def _job(self, plan: Plan, phase: Phase, left: float | None) -> Job:
-        """The run that a plan asks for, with `left` seconds at most."""
+        """Return the run that a plan asks for, with `left` seconds at most."""
         settings = self._settings(plan, phase)
-        perturbation = self._pinned(self._perturbation(plan.role), settings.pins)
+        perturbation = self._with_interventions(self._perturbation(plan.role), settings.interventions)
         settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
         if self._has_fixed_addresses(plan):
-            # Addresses follow from what is allocated, so that both runs have to do the same: neither is
-            # compared with the other while it runs, they are told the same words, and both look out for files
-            # of an earlier run.
+            # Addresses depend on what is allocated, so both runs must do the same: neither is compared with
+            # the other while it runs, both get the same words, and both look for files of an earlier run.
             settings = replace(settings, reference="", phase=plan.words)
             if plan.purpose == Purpose.COMPARE and settings.earlier is None:
                 settings = replace(settings, earlier=_nothing_earlier(settings.record))
@@ -327,7 +326,7 @@ class Series:
         return Job(script, settings, Purpose.FIX if self._overlay else plan.purpose, perturbation)
 
     def _settings(self, plan: Plan, phase: Phase) -> RecordingSettings:
-        """How the run is recorded that a plan asks for."""
+        """Return the settings of the recording that a plan asks for."""
         settings = replace(
             plan.settings,
             record=str(self.request.folder / f"{self._prefix}{plan.name}{SUFFIX}"),
@@ -339,7 +338,7 @@ class Series:
             no_arguments=self.request.no_arguments,
             phase=phase.text(),
             control=self.request.control,
-            pins=tuple(dict.fromkeys((*self.request.pins, *plan.pins))),
+            interventions=tuple(dict.fromkeys((*self.request.interventions, *plan.interventions))),
         )
         if plan.purpose == Purpose.COMPARE:
             settings = replace(settings, earlier=self._earlier(settings.record))
@@ -349,7 +348,7 @@ class Series:
 
     @property
     def source(self) -> Target:
-        """What the user would change: the script, or the one that the child runs that is looked at."""
+        """The script that the user would change, or the one that the examined child runs."""
         run = self.focused(self.runs[0]) if self.child and self.runs else None
         command = run.info.command if run is not None and run.info is not None else ()
         if command[:1] == ("-m",) and len(command) > 1:
@@ -359,15 +358,15 @@ class Series:
         return self.request.target
 
     def focused(self, run: ScriptRun) -> ScriptRun:
-        """The run as it is looked at: with the record of the child, where that is looked at."""
+        """Return the run with the record of the child that is examined, if one is."""
         if not self.child:
             return run
-        found = focused(run, self.child)
-        self._roots[found.record] = run.record
-        return found
+        examined = focused(run, self.child)
+        self._roots[examined.record] = run.record
+        return examined
 
     def _earlier(self, record: str) -> EarlierRun | None:
-        """The compared runs before this one, whose files are looked out for."""
+        """Return the compared runs before this one, whose files are looked for."""
         if not self._times:
             return None
         self._notes.append(_notes_of(record))
@@ -392,14 +391,14 @@ class Series:
             return NONE
         return stress(role, {**os.environ, **self.request.environment})  # what is pinned is not perturbed
 
-    def _pinned(self, perturbation: Perturbation, pins: tuple[str, ...]) -> Perturbation:
-        """What the run gets besides, with that of its pins: what is pinned is not perturbed."""
-        if not pins:
+    def _with_interventions(self, perturbation: Perturbation, interventions: tuple[str, ...]) -> Perturbation:
+        """Add what interventions change in a run; they override the perturbation."""
+        if not interventions:
             return perturbation
         from samebits.interventions import combine
 
         request = self.request
-        plan = combine(pins, request.control, {**os.environ, **request.environment})
+        plan = combine(interventions, request.control, {**os.environ, **request.environment})
         variables = {**perturbation.environment, **plan.environment}
         fixed = perturbation.fixed_layout or plan.fixed_layout
         return replace(perturbation, environment=variables, fixed_layout=fixed)
@@ -424,12 +423,12 @@ class Pair:
 
 
 def _notes_of(record: str) -> str:
-    """Where a run notes the files that it read of runs before it."""
+    """Return the path where a run notes the files that it read of runs before it."""
     return f"{record}.earlier"
 
 
 def _nothing_earlier(record: str) -> EarlierRun:
-    """For a run that looks out for files of an earlier one, and there was none."""
+    """Return the settings of a run that looks for files of an earlier one, where there was none."""
     now = time.time_ns()
     return EarlierRun(os.path.abspath(_notes_of(record)), now, now)
 

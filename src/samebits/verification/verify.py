@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from samebits.errors import SamebitsError
 from samebits.records.creation import drop_contents, sidecars
 from samebits.records.notes import Note, NoteCode
-from samebits.verification._intervene import PinnedRuns, intervene, look_again, terms_of
+from samebits.verification._intervene import InterventionPairs, intervene, look_again, terms_of
 from samebits.verification._iterate import hides_a_generator, iterate
 from samebits.verification._judge import cut_short, exclude_unread, judge, judge_again, run_first
 from samebits.verification._localise import has_only_unread, localise, take_origins
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from samebits.verification._request import VerifyRequest
     from samebits.verification.results import ScriptRun, Verification
 
-_KEPT = frozenset({Purpose.PREPARE, Purpose.COMPARE, Purpose.EXCUSE, Purpose.LOCALISE, Purpose.REPLAY})
+_RETAINED = frozenset({Purpose.PREPARE, Purpose.COMPARE, Purpose.EXCUSE, Purpose.LOCALISE, Purpose.REPLAY})
 _SHRUNK = frozenset({Purpose.LOCALISE, Purpose.REPLAY})
 
 
@@ -64,7 +64,7 @@ def verify(
 
 
 def _last_state(runner: Runner) -> State:
-    """All that a verification finds out."""
+    """Run all stages, and return the last state."""
     check_target(runner.request.target)
     runner.series.check_folder()
     state = run_first(runner)
@@ -81,7 +81,7 @@ def _last_state(runner: Runner) -> State:
 
 
 def _explanation(state: State, runner: Runner) -> Iterator[State]:
-    """Why the runs differ: the operation, by how much, all origins, what takes the difference away."""
+    """Explain why the runs differ: operation, amount, all origins, what takes the difference away."""
     begun = time.monotonic()
     yield (state := localise(state, runner))
     if has_only_unread(state):
@@ -94,24 +94,24 @@ def _explanation(state: State, runner: Runner) -> Iterator[State]:
     answer(state, runner)
     if runner.request.quick:
         return
-    if hides_a_generator(state, runner):  # one run tells what any number of pins would only suggest
+    if hides_a_generator(state, runner):  # one run shows what many interventions would only suggest
         yield (state := iterate(state, runner))
     yield (state := patch_draws(state, runner))
     if state.trial is not None:
         if lacks_difference(state) and not (state.searched or _is_split(state)):
             yield iterate(state, runner)
         return
-    pinned = PinnedRuns(runner, terms_of(state, runner, begun))
-    yield (state := look_again(state, runner, pinned))
-    yield (state := (yield from intervene(state, runner, pinned)))
+    pairs = InterventionPairs(runner, terms_of(state, runner, begun))
+    yield (state := look_again(state, runner, pairs))
+    yield (state := (yield from intervene(state, runner, pairs)))
     if not state.searched and (state.confirmed is None or lacks_difference(state)):
         yield (state := iterate(state, runner))
     if state.confirmed is None:
-        yield (yield from intervene(state, runner, pinned, all_pins=True))
+        yield (yield from intervene(state, runner, pairs, try_all=True))
 
 
 def _conclusion(state: State, runner: Runner) -> Iterator[State]:
-    """What follows from it: remedies, a patch that was tried, what executing operations again shows."""
+    """Conclude: remedies, a patch that was tried, what executing operations again shows."""
     yield (state := remedy(state, runner))
     yield (state := fix(state, runner))
     if state.comparison.verdict != "not_judged" and runner.request.replay and not state.interrupted:
@@ -119,7 +119,7 @@ def _conclusion(state: State, runner: Runner) -> Iterator[State]:
 
 
 def _judged(state: State, runner: Runner) -> State:
-    """The state after the runs were compared.
+    """Return the state after the runs were compared.
 
     Raises:
         KeyboardInterrupt: by Ctrl-C before two runs were compared.
@@ -136,7 +136,7 @@ def _judged(state: State, runner: Runner) -> State:
 
 
 def _explained(state: State, runner: Runner) -> State:
-    """The last state of the explanation; where it ended early, with a note of why."""
+    """Return the last state of the explanation; where it ended early, with a note of why."""
     latest = state
     try:
         with runner.series.limited():
@@ -154,7 +154,7 @@ def _explained(state: State, runner: Runner) -> State:
 
 
 def _concluded(state: State, runner: Runner) -> State:
-    """The last state of the conclusion; where it ended early, with what is known."""
+    """Return the last state of the conclusion; where it ended early, with what is known."""
     latest = state
     try:
         for latest in _conclusion(state, runner):  # noqa: B007 - the last one counts
@@ -167,7 +167,7 @@ def _concluded(state: State, runner: Runner) -> State:
 
 
 def _focused(state: State, runner: Runner) -> State:
-    """The state whose pair is explained: where a child process of the script differs, its records."""
+    """Return the state whose pair is explained: with a child's records where a child differs."""
     series, comparison = runner.series, state.comparison
     series.look_at(comparison.child if state.differs else "", count_reads=comparison.counts_reads)
     pair = state.compared
@@ -180,7 +180,7 @@ def _is_to_be_explained(state: State, runner: Runner) -> bool:
 
 
 def _is_split(state: State) -> bool:
-    """Whether several findings are of one place, whose value can be put in place only once."""
+    """Tell whether several findings are of one event, whose value can be replaced only once."""
     origins = state.localisation.origins if state.localisation is not None else None
     return origins is not None and len(state.comparison.findings) > len(origins.findings)
 
@@ -190,7 +190,7 @@ def _time_was_over(runner: Runner) -> Note:
 
 
 def pruned(result: Verification) -> Verification:
-    """The result, after the records of runs with a change were removed, and kept tensors from the others.
+    """Remove the records of runs with a change, and the saved tensors from the others.
 
     `show` and `compare` need neither. What cannot be removed stays.
 
@@ -204,9 +204,9 @@ def _pruned(run: ScriptRun) -> ScriptRun:
     record = Path(run.record)
     if run.purpose in _SHRUNK:
         drop_contents(record)
-    if run.purpose in _KEPT:
+    if run.purpose in _RETAINED:
         return run
     for path in (record, *sidecars(record)):
         with contextlib.suppress(OSError):
             path.unlink()
-    return replace(run, kept=False)
+    return replace(run, has_record=False)

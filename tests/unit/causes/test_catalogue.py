@@ -1,4 +1,4 @@
-"""Every cause has one specification, and all of them fit together and with the pins."""
+"""Every cause has one specification, and all of them fit together and with the interventions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from samebits.interventions import INTERVENTIONS
 
 ALL = [specification_of(cause) for cause in Cause]
 KNOWN = [known for known in ALL if known.cause is not Cause.UNKNOWN]
-INTERVENTION_NAMES = {pin.name for pin in INTERVENTIONS}
+INTERVENTION_NAMES = {intervention.name for intervention in INTERVENTIONS}
 
 
 def test_each_cause_has_a_module_of_its_name():
@@ -35,10 +35,10 @@ def test_each_cause_has_a_module_of_its_name():
 
 
 @pytest.mark.parametrize("known", ALL, ids=lambda known: known.cause)
-def test_every_pin_that_it_names_is_one(known):
-    named = {pin for pins in known.interventions for pin in pins}
+def test_every_intervention_that_it_names_is_one(known):
+    named = {intervention for interventions in known.interventions for intervention in interventions}
     named |= {row.intervention for row in known.evidence} | {
-        pin for row in known.advice for pin in row.controls
+        intervention for row in known.advice for intervention in row.controls
     }
     assert named | ({known.seeded_by} - {""}) <= INTERVENTION_NAMES
 
@@ -47,7 +47,7 @@ def test_every_pin_that_it_names_is_one(known):
 def test_it_can_be_shown_and_something_can_be_done(known):
     assert known.sentence
     assert known.interventions
-    assert {pin for pins in known.interventions for pin in pins} <= {
+    assert {intervention for interventions in known.interventions for intervention in interventions} <= {
         row.intervention for row in known.evidence
     }
     assert known.advice_for("") is known.advice[-1], "the last advice fits everything"
@@ -57,16 +57,16 @@ def test_it_can_be_shown_and_something_can_be_done(known):
         assert not row.text.endswith(".")
 
 
-def test_every_pin_is_evidence_for_a_cause_and_no_two_causes_are_equally_likely():
-    for pin in INTERVENTION_NAMES:
+def test_every_intervention_is_evidence_for_a_cause_and_no_two_causes_are_equally_likely():
+    for intervention in INTERVENTION_NAMES:
         ranks = [
             row.rank
             for known in ALL
             for row in known.evidence
-            if row.intervention == pin and row.rank is not None
+            if row.intervention == intervention and row.rank is not None
         ]
-        assert sorted(ranks) == list(range(len(ranks))), pin
-        assert causes_shown_by(pin)
+        assert sorted(ranks) == list(range(len(ranks))), intervention
+        assert causes_shown_by(intervention)
 
 
 def test_no_draw_is_of_two_causes():
@@ -94,13 +94,15 @@ def test_the_longest_beginning_of_a_draw_decides(op, cause):
     assert cause_of_draw(op) is cause
 
 
-def test_the_likeliest_cause_of_a_pin_is_the_first():
+def test_the_likeliest_cause_of_an_intervention_is_the_first():
     assert causes_shown_by("clock") == (Cause.WALL_CLOCK, Cause.AUTOTUNING, Cause.THREAD_COUNT)
     assert causes_shown_by("threads") == (Cause.THREAD_COUNT, Cause.NONDETERMINISTIC_KERNEL)
 
 
-def test_a_fact_of_the_machine_shows_no_pin_by_its_cause_alone():
-    assert Cause.ENVIRONMENT not in {cause for pin in INTERVENTION_NAMES for cause in causes_acted_on_by(pin)}
+def test_a_fact_of_the_machine_shows_no_intervention_by_its_cause_alone():
+    assert Cause.ENVIRONMENT not in {
+        cause for intervention in INTERVENTION_NAMES for cause in causes_acted_on_by(intervention)
+    }
     assert causes_acted_on_by("threads") >= {Cause.RACE, Cause.THREAD_COUNT}
 
 

@@ -1,4 +1,4 @@
-"""What pins that made runs identical say of the findings, and the sentence about it."""
+"""What interventions that made runs identical say of the findings, and the sentence about it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def known(cause, **fields):
     return changed(BASE, cause=cause, **fields)
 
 
-def test_an_open_cause_is_that_of_the_pin():
+def test_an_open_cause_is_that_of_the_intervention():
     (found,) = attributed([BASE], Confirmation(("hash-seed",), 3, 3))
     assert found.cause == "hash-order"
     assert found.diagnosis.confirmed_by == "with the hash seed fixed, 3 of 3 pairs of runs were identical"
@@ -51,14 +51,14 @@ def test_the_line_is_that_which_ends_a_measurement():
     assert (kept.origin.site, kept.origin.entered_site) == (SITE, None)
 
 
-def test_each_pin_speaks_for_the_findings_with_its_cause():
+def test_each_intervention_speaks_for_the_findings_with_its_cause():
     findings = [known("wall-clock"), known("unseeded-numpy"), BASE]
     first, second, third = attributed(findings, Confirmation(("clock", "seed-numpy"), 1, 1))
     assert (first.cause, second.cause, third.cause) == ("wall-clock", "unseeded-numpy", "unknown")
     assert first.diagnosis.confirmed_by == second.diagnosis.confirmed_by != third.diagnosis.confirmed_by == ""
 
 
-def test_a_pin_alone_outweighs_what_the_draws_suggest():
+def test_an_intervention_alone_outweighs_what_the_draws_suggest():
     """A clock was read on the line of the origin, but fixing the entropy is what helped."""
     (found,) = attributed([known("wall-clock")], Confirmation(("entropy",), 1, 1))
     assert found.cause == "os-entropy"
@@ -68,13 +68,13 @@ def test_a_pair_that_differed_shows_nothing():
     assert attributed([BASE], Confirmation(("hash-seed",), 2, 3)) == (BASE,)
 
 
-def test_a_pin_does_not_confirm_the_remedy_that_does_the_same():
+def test_an_intervention_does_not_confirm_the_remedy_that_does_the_same():
     """It was another thing that was run: what was pinned is kept beside the remedy."""
     finding = known("hash-order", remedy=Remedy("sort it", controls=("hash-seed",)))
     remedy = remedied(finding, Confirmation(("hash-seed",), 3, 3, steps=7)).remedy
     assert remedy is not None
     assert (remedy.confirmed, remedy.pairs) == (None, 0)
-    assert remedy.trial == RemedyTrial("pins", identical=True, pairs=3, pins=("hash-seed",), steps=7)
+    assert remedy.trial == RemedyTrial("pins", identical=True, pairs=3, interventions=("hash-seed",), steps=7)
     assert remedied(finding, Confirmation(("clock",), 3, 3)) == finding
 
 
@@ -108,7 +108,7 @@ def test_sentences_tell_sources_apart():
     assert "code outside Python" in why(changed(BASE, site=None))
 
 
-def test_a_pin_alone_explains_all_that_differs():
+def test_an_intervention_alone_explains_all_that_differs():
     """Nothing is left with it, so nothing differed on its own, whatever the draws suggested."""
     listing = Source("pathlib.Path.glob", Site("/w/data.py", 17, "load"), "environment")
     names = Source("tempfile.mkstemp", Site("/w/data.py", 11, "write"), "os-entropy")
@@ -127,7 +127,7 @@ def test_it_speaks_for_the_first_finding_though_another_has_its_cause():
     assert first.diagnosis.confirmed_by == second.diagnosis.confirmed_by != ""
 
 
-def test_a_source_that_the_pin_does_not_fix_gives_no_remedy():
+def test_a_source_that_the_intervention_does_not_fix_gives_no_remedy():
     """Of two facts of the machine on one line the number of the process was free to differ."""
     pid, memory = (Source(op, SITE, "environment") for op in ("os.getpid", "psutil.Process.memory_info"))
     (found,) = attributed([known("environment", sources=(pid, memory))], Confirmation(("memory-load",), 2, 2))

@@ -1,4 +1,4 @@
-"""Which pins are tried for which findings."""
+"""Which interventions are tried for which findings."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ def finding(cause="unknown", entry="outside", *sources):
     return finding_support.finding(op="aten::add", cause=cause, entry=entry, sources=sources)
 
 
-def test_every_pin_of_the_table_has_a_place():
-    """And each cause that a pin is evidence for suggests that pin, or a draw does."""
-    assert set(MECHANISMS) == {pin.name for pin in INTERVENTIONS}
+def test_every_intervention_of_the_table_has_a_place():
+    """And each cause that an intervention is evidence for suggests that intervention, or a draw does."""
+    assert set(MECHANISMS) == {intervention.name for intervention in INTERVENTIONS}
 
 
 @pytest.mark.parametrize("cause", sorted(set(Cause) - {"unknown", "environment"}))
-def test_a_cause_suggests_its_pin(cause):
-    names = {pin.name for pin in INTERVENTIONS if causes_shown_by(pin.name)[0] == cause}
-    suggested = {name for pins in likely_interventions([finding(cause)]) for name in pins}
+def test_a_cause_suggests_its_intervention(cause):
+    names = {
+        intervention.name for intervention in INTERVENTIONS if causes_shown_by(intervention.name)[0] == cause
+    }
+    suggested = {name for interventions in likely_interventions([finding(cause)]) for name in interventions}
     assert names & suggested
 
 
@@ -83,11 +85,11 @@ def test_without_findings_nothing_is_likely():
     assert likely_interventions([]) == ()
 
 
-def test_every_pin_begins_with_the_likely_ones_and_keeps_to_the_possible():
+def test_every_intervention_begins_with_the_likely_ones_and_keeps_to_the_possible():
     assert every_intervention(("clock", "fill", "layout"), [("fill",)]) == ("fill", "clock", "layout")
 
 
-def test_a_pin_shows_the_cause_that_fits_the_entry():
+def test_an_intervention_shows_the_cause_that_fits_the_entry():
     assert cause_of_intervention(finding("unknown", "kernel"), "threads") == "thread-count"
     assert (
         cause_of_intervention(finding("nondeterministic-kernel", "kernel"), "threads")

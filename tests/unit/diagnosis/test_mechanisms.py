@@ -1,4 +1,4 @@
-"""Which pins can have acted at all, by what the record and the user's source show."""
+"""Which interventions can have acted at all, by what the record and the user's source show."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ PLAIN = "import torch\nx = torch.ones(3)\nprint(f'{x}')\n"
 
 
 def shown(text=PLAIN, *sources, **fields):
-    """Where each pin has left a trace, for one origin."""
+    """Where each intervention has left a trace, for one origin."""
     origin = finding(**{"op": "aten::lift_fresh", "entry": "outside", **fields})
     return traces([origin], sources, words_of(project(train=text).files))
 
 
-def test_every_pin_of_the_table_has_a_specification():
-    assert set(MECHANISMS) == {pin.name for pin in INTERVENTIONS}
+def test_every_intervention_of_the_table_has_a_specification():
+    assert set(MECHANISMS) == {intervention.name for intervention in INTERVENTIONS}
 
 
 def test_nothing_shows_where_nothing_is_used():
@@ -28,7 +28,7 @@ def test_nothing_shows_where_nothing_is_used():
 
 
 @pytest.mark.parametrize(
-    ("text", "pin"),
+    ("text", "intervention"),
     [
         ("names = {'a', 'b'}", "hash-seed"),
         ("names = list(set('ab'))", "hash-seed"),
@@ -52,12 +52,12 @@ def test_nothing_shows_where_nothing_is_used():
         ("import torch\nstep = torch.compile(step)", "eager"),
     ],
 )
-def test_a_use_in_the_source_is_a_trace(text, pin):
-    assert shown(PLAIN + text)[pin] == "source"
+def test_a_use_in_the_source_is_a_trace(text, intervention):
+    assert shown(PLAIN + text)[intervention] == "source"
 
 
 @pytest.mark.parametrize(
-    ("text", "pin"),
+    ("text", "intervention"),
     [
         ("done = threading.Event()\ndone.set()", "hash-seed"),
         ("log.info(repr(node))\nprint(str(node))", "layout"),
@@ -65,8 +65,8 @@ def test_a_use_in_the_source_is_a_trace(text, pin):
         ("import re\nword = re.compile('a')", "hash-seed"),
     ],
 )
-def test_what_looks_like_one_is_none(text, pin):
-    assert pin not in shown(PLAIN + text)
+def test_what_looks_like_one_is_none(text, intervention):
+    assert intervention not in shown(PLAIN + text)
 
 
 def test_what_differed_in_the_record_is_a_trace():
@@ -79,7 +79,7 @@ def test_what_differed_in_the_record_is_a_trace():
     assert shown(cause="race", entry="order")["completion"] == "record"
 
 
-def test_a_pin_without_a_trace_is_unable():
+def test_an_intervention_without_a_trace_is_unable():
     assert unable(("hash-seed", "clock"), shown(PLAIN + "import time")) == ("hash-seed",)
 
 

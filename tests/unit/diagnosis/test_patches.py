@@ -458,7 +458,7 @@ NAMES = """
 """
 
 
-def test_where_pins_have_shown_the_cause_other_sources_are_left_alone_at_first():
+def test_where_interventions_have_shown_the_cause_other_sources_are_left_alone_at_first():
     """A random name differed too, but with the hash seed alone fixed the runs were identical."""
     files = project(main=NAMES)
     drawn = Source("secrets.token_hex", site_of(files, "# drawn"), "os-entropy")

@@ -35,8 +35,8 @@ def test_every_cause_has_a_remedy(cause):
 
 
 @pytest.mark.parametrize("library", ["torch", "numpy", "python"])
-def test_a_seed_that_differs_is_confirmed_by_the_pin_that_makes_it_the_same(library):
-    """`torch.seed()` takes its own from the operating system; the pin gives it one."""
+def test_a_seed_that_differs_is_confirmed_by_the_intervention_that_makes_it_the_same(library):
+    """`torch.seed()` takes its own from the operating system; the intervention gives it one."""
     remedy = remedy_for(changed(finding(f"unseeded-{library}", None, kind="rng"), op="seed"))
     assert remedy is not None
     assert remedy.controls == (f"seed-{library}",)

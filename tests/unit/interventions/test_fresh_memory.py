@@ -1,4 +1,4 @@
-"""The pin `fill` inside NumPy: its own cache of small blocks hands out zeros too."""
+"""The intervention `fill` inside NumPy: its own cache of small blocks hands out zeros too."""
 
 from __future__ import annotations
 

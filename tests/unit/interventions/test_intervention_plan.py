@@ -1,4 +1,4 @@
-"""From the names of pins to what a run gets."""
+"""From the names of interventions to what a run gets."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ from samebits.interventions.plan import check_interventions
 from samebits.switches.control import Control
 
 
-def test_every_pin_does_something():
-    for pin in INTERVENTIONS:
-        assert pin.environment or pin.sources or pin.switches or pin.patch, pin.name
-    assert len({pin.name for pin in INTERVENTIONS}) == len(INTERVENTIONS)
+def test_every_intervention_does_something():
+    for intervention in INTERVENTIONS:
+        assert (
+            intervention.environment or intervention.sources or intervention.switches or intervention.patch
+        ), intervention.name
+    assert len({intervention.name for intervention in INTERVENTIONS}) == len(INTERVENTIONS)
 
 
-def test_no_pins_leave_everything():
+def test_no_interventions_leave_everything():
     plan = combine((), None, {})
 
     assert (plan.environment, plan.fixed_layout, plan.control, plan.patches) == ({}, False, None, ())
 
 
-def test_no_pins_leave_the_users_control():
+def test_no_interventions_leave_the_users_control():
     control = Control(seed=3)
 
     assert combine((), control, {}).control is control
 
 
-def test_a_seed_pin_seeds_one_library_only():
+def test_a_seed_intervention_seeds_one_library_only():
     control = combine(("seed-numpy",), None, {}).control
 
     assert control is not None
@@ -40,7 +42,7 @@ def test_a_seed_pin_seeds_one_library_only():
     assert not control.all_switches
 
 
-def test_seed_pins_add_up():
+def test_seed_interventions_add_up():
     control = combine(("seed-numpy", "seed-python"), None, {}).control
 
     assert control is not None
@@ -75,7 +77,7 @@ def test_variables_of_switches_are_in_the_environment():
     assert combine(("deterministic",), None, {}).environment["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
 
 
-def test_control_with_pins_survives_json():
+def test_control_with_interventions_survives_json():
     import json
 
     control = combine(("seed-torch", "clock"), None, {}).control
@@ -84,14 +86,14 @@ def test_control_with_pins_survives_json():
     assert Control.from_dict(json.loads(json.dumps(control.to_dict()))) == control
 
 
-def test_an_unknown_pin_is_refused_with_the_names():
+def test_an_unknown_intervention_is_refused_with_the_names():
     with pytest.raises(SamebitsError, match="did you mean clock") as caught:
         intervention_named("clok")
     assert caught.value.slug == "pin-unknown"
     assert "seed-numpy" in str(caught.value)
 
 
-def test_an_impossible_pin_is_refused_with_the_reason(monkeypatch):
+def test_an_impossible_intervention_is_refused_with_the_reason(monkeypatch):
     monkeypatch.setattr("samebits._runtime.address_layout.can_fix_layout", lambda: False)
 
     assert "personality" in why_not("layout")
@@ -100,12 +102,12 @@ def test_an_impossible_pin_is_refused_with_the_reason(monkeypatch):
     assert caught.value.slug == "pin-impossible"
 
 
-def test_a_pin_is_possible_unless_it_says_otherwise():
+def test_an_intervention_is_possible_unless_it_says_otherwise():
     assert why_not(Intervention("x", "with x")) == ""
 
 
-def test_a_pin_that_another_one_has_within_it_is_not_needed():
+def test_an_intervention_that_another_one_has_within_it_is_not_needed():
     """Fixed addresses need a fixed hash seed; a frozen clock needs nothing else."""
     assert without_implied(("hash-seed", "clock", "layout", "clock")) == ("clock", "layout")
     assert without_implied(("hash-seed", "clock")) == ("hash-seed", "clock")
-    assert len(without_implied(pin.name for pin in INTERVENTIONS)) == len(INTERVENTIONS) - 1
+    assert len(without_implied(intervention.name for intervention in INTERVENTIONS)) == len(INTERVENTIONS) - 1

@@ -1,4 +1,4 @@
-"""The in-process parts of pins, put in place in this process."""
+"""The in-process parts of interventions, put in place in this process."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pinned(*names):
 
 
 def twice(*names, of):
-    """What a function gives in two processes of these pins."""
+    """What a function gives in two processes of these interventions."""
     results = []
     for _ in range(2):
         with pinned(*names):
@@ -364,7 +364,7 @@ def test_a_thread_that_waits_in_c_is_passed_over():
 
 
 @THREADS
-def test_one_that_never_waits_ends_the_pin(monkeypatch):
+def test_one_that_never_waits_ends_the_intervention(monkeypatch):
     monkeypatch.setattr("samebits.interventions.scheduler.LIMIT_S", 0.1)
     stop = []
     with pinned("serial-threads"):

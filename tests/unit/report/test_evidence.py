@@ -79,8 +79,14 @@ CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
     CODE.REPEAT_MORE: ((), "show how often it differs"),
     CODE.FIRST_DRAW: (("x", SITE), "the first draw after it: x at /code/train.py:3"),
     CODE.SEEN_ONCE_PLACED: ((SITE, "x"), "in place of run 2's at /code/train.py:3 (x)"),
-    CODE.PINS_WITHOUT_TRACE: (("with x, 3 of 3 pairs of runs were identical",), "the cause is still open"),
-    CODE.PINS_DID_NOT_HELP: ((("clock",), "time.time"), "time.time is not the reason, or not the only one"),
+    CODE.INTERVENTIONS_WITHOUT_TRACE: (
+        ("with x, 3 of 3 pairs of runs were identical",),
+        "the cause is still open",
+    ),
+    CODE.INTERVENTIONS_DID_NOT_HELP: (
+        (("clock",), "time.time"),
+        "time.time is not the reason, or not the only one",
+    ),
     CODE.RANKS_DIFFER: (("w: rank 1 parts from rank 0 at step 2",), "from rank 0 at step 2"),
     CODE.DIFFERENT_BEFORE_FIRST_STEP: ((), "differently after the wrapping"),
     CODE.NO_GRADIENT: ((), "in that step"),

@@ -157,9 +157,9 @@ def test_sources_and_a_remedy_that_was_tried():
     assert shown["changes"][0]["after"] == ["x = 0.0"]
 
 
-def test_a_remedy_of_which_only_pins_were_run_is_not_confirmed():
+def test_a_remedy_of_which_only_interventions_were_run_is_not_confirmed():
     """What was pinned is told beside it."""
-    trial = RemedyTrial("pins", identical=True, pairs=2, pins=("seed-torch", "seed-numpy"))
+    trial = RemedyTrial("pins", identical=True, pairs=2, interventions=("seed-torch", "seed-numpy"))
     found = finding(remedy=Remedy("seed it", ("seed-torch",), trial=trial))
 
     shown = json.loads(json_report.render(different(found).comparison))["findings"][0]["remedy"]

@@ -14,7 +14,7 @@ SITE = Site("/code/train.py", 3, "main")
 ENVIRONMENT = FactDifference(("variables",), "1", None, "PYTHONHASHSEED")
 # A note of each code whose arguments are not just numbers or names.
 ARGUMENTS: dict[NoteCode, tuple[object, ...]] = {
-    NoteCode.PINNED: ("hash-seed", "clock"),
+    NoteCode.INTERVENTIONS: ("hash-seed", "clock"),
     NoteCode.NOT_RECORDED: ("step", "ZeroDivisionError", ""),
     NoteCode.NOT_PLACED: ("1", "2", "aten::mm.default", "train.py:3", "both"),
     NoteCode.COMPILE_OFF: ("record",),
@@ -33,7 +33,7 @@ ARGUMENTS: dict[NoteCode, tuple[object, ...]] = {
     NoteCode.OUT_OF_TIME: (90.0,),
     NoteCode.STRESS: (1, "PYTHONHASHSEED=1", "fixed addresses"),
     NoteCode.READ_EARLIER_FILES: (2, (("a.pt", SITE),), 1, "the state differs at step 0"),
-    NoteCode.PINS_IN_DOUBT: ("with the clock frozen, 1 pair of runs was identical", "chance"),
+    NoteCode.INTERVENTIONS_IN_DOUBT: ("with the clock frozen, 1 pair of runs was identical", "chance"),
     NoteCode.CHILDREN_DIFFER_TOO: (("train-1", 3), ("train-2", None)),
     NoteCode.REPLAY_DIFFERED: (True, "the state differs at step 0"),
     NoteCode.WHOLE_RUN: (Note.of(NoteCode.INTERRUPTED),),
@@ -67,8 +67,8 @@ def test_the_value_of_a_variable_that_is_missing_is_told_apart() -> None:
     )
 
 
-def test_a_record_of_a_newer_samebits_may_name_a_pin_or_a_part_that_is_not_known() -> None:
-    assert sentence(Note.of(NoteCode.PINNED, "tides")) == "made with the pin tides"
+def test_a_record_of_a_newer_samebits_may_name_an_intervention_or_a_part_that_is_not_known() -> None:
+    assert sentence(Note.of(NoteCode.INTERVENTIONS, "tides")) == "made with the pin tides"
     lost = sentence(Note.of(NoteCode.NOT_RECORDED, "tides", "OSError", ""))
     assert lost == "recording of tides failed and left something out (OSError)"
 

@@ -95,8 +95,8 @@ def test_further_origins_are_a_line_each(script, tmp_path):
     assert "... and 2 more" in shown
 
 
-def test_what_the_same_pins_took_away_is_not_called_different_on_its_own(script, tmp_path):
-    """A cause that pins have shown for the first origin is that of the others with it."""
+def test_what_the_same_interventions_took_away_is_not_called_different_on_its_own(script, tmp_path):
+    """A cause that interventions have shown for the first origin is that of the others with it."""
     first = finding(
         script, cause="os-entropy", confirmed_by="with entropy fixed, 2 of 2 pairs of runs were identical"
     )
@@ -276,9 +276,9 @@ def test_paths_in_the_words_of_a_remedy_are_relative(script, tmp_path):
     assert "draw it (random.sample at train.py:3)" in shown
 
 
-def test_a_remedy_of_which_only_pins_were_run_says_so(script, tmp_path):
+def test_a_remedy_of_which_only_interventions_were_run_says_so(script, tmp_path):
     """Never `tried`: what was pinned is another thing than the line that is shown."""
-    trial = RemedyTrial("pins", identical=True, pairs=2, pins=("seed-torch", "seed-numpy"))
+    trial = RemedyTrial("pins", identical=True, pairs=2, interventions=("seed-torch", "seed-numpy"))
     shown = text.render(
         different(finding(script, remedy=Remedy("seed both", trial=trial))), PLAIN, str(tmp_path)
     )

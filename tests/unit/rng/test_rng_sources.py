@@ -514,7 +514,9 @@ def test_hostile_positions_of_other_bit_generators_are_refused():
 
 
 def test_each_source_is_seeded_by_one_intervention():
-    seeding = {pin.name: pin.sources for pin in INTERVENTIONS if pin.sources}
+    seeding = {
+        intervention.name: intervention.sources for intervention in INTERVENTIONS if intervention.sources
+    }
     named = [name for sources in seeding.values() for name in sources]
     assert sorted(named) == sorted(source.name for source in BUILT_IN)
     assert all(source.name in seeding[source.intervention] for source in BUILT_IN)

@@ -73,7 +73,7 @@ class World:
         statuses: exit status by name of the record.
         infos: changes to the run's information, by name of the record.
         captured: captured bytes by name of the record.
-        helps: sets of pins with which runs are identical.
+        helps: sets of interventions with which runs are identical.
         sources: draws that differ before the runs part.
         seconds: how long a run takes.
         slow: names of the records whose runs had to be ended.
@@ -136,9 +136,9 @@ class World:
         """The scripted verdict."""
         self.judged_excluded.append(tuple(excluded))
         list(a.events(("step", "read")))
-        pins = set(self.settings(b.name).pins)
-        if pins and b.name not in self.verdicts:
-            return IDENTICAL if any(needed <= pins for needed in self.helps) else different()
+        interventions = set(self.settings(b.name).interventions)
+        if interventions and b.name not in self.verdicts:
+            return IDENTICAL if any(needed <= interventions for needed in self.helps) else different()
         return self.verdicts.get(b.name, IDENTICAL)
 
     def find_origins(self, a, b, excluded=(), explained=(), until=None) -> OriginSearch:

@@ -281,12 +281,12 @@ def test_runs_without_an_end_are_made_one_after_the_other(folder, spacious):
 
 
 def test_runs_with_fixed_addresses_are_made_one_after_the_other(folder, spacious, monkeypatch):
-    """Each run with that pin is told the same: what is noted of effects would move the addresses."""
+    """Each run with that intervention is told the same: what is noted of effects would move the addresses."""
     monkeypatch.setattr("samebits.verification.series.can_fix_layout", lambda: True)
     world = explaining({"layout"}, cause="id-order", entry="outside")
     verify(request(folder / "r", one_at_a_time=False, progress=True), tools=world.tools())
     first, second = (world.settings(f"pinned-0{number}") for number in (1, 2))
-    assert "layout" in first.pins
+    assert "layout" in first.interventions
     assert ["pinned-01"] in world.together
     assert (first.effects, first.phase) == (second.effects, second.phase) == ("", first.phase)
 

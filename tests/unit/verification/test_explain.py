@@ -26,11 +26,11 @@ def script(tmp_path, monkeypatch):
 
 
 UNDRAWN = finding(cause="wall-clock", entry="outside")
-"""Of a cause that no draw shows, so that pins have to."""
+"""Of a cause that no draw shows, so that interventions have to."""
 
 
 def world(found, *helps, **fields):
-    """Runs that differ at one origin, and are identical with some pins."""
+    """Runs that differ at one origin, and are identical with some interventions."""
     return World(
         verdicts={"run-2": different(), "op-1b": different()},
         origins={"op-1b": OriginSearch((found,))},
@@ -39,9 +39,9 @@ def world(found, *helps, **fields):
     )
 
 
-def pins(made):
+def interventions(made):
     """Interventions of each run that had any, in order."""
-    return [settings.pins for _, settings in made.made if settings.pins]
+    return [settings.interventions for _, settings in made.made if settings.interventions]
 
 
 def explained(tmp_path, made, **fields):
@@ -50,10 +50,10 @@ def explained(tmp_path, made, **fields):
     return result.comparison.findings[0], notes_of(result.comparison)
 
 
-def test_the_pin_that_the_evidence_suggests_is_confirmed_by_one_pair(tmp_path):
+def test_the_intervention_that_the_evidence_suggests_is_confirmed_by_one_pair(tmp_path):
     made = world(UNDRAWN, {"clock"})
     found, _ = explained(tmp_path, made)
-    assert pins(made)[:2] == [("clock",)] * 2
+    assert interventions(made)[:2] == [("clock",)] * 2
     assert found.diagnosis.confirmed_by == "with the clock frozen, 1 pair of runs was identical"
     assert (found.remedy.trial.of, found.remedy.trial.pairs) == ("pins", 1)
 
@@ -61,22 +61,22 @@ def test_the_pin_that_the_evidence_suggests_is_confirmed_by_one_pair(tmp_path):
 def test_what_may_agree_by_chance_takes_three_pairs(tmp_path):
     made = world(finding(entry="outside"), {"hash-seed"})
     found, _ = explained(tmp_path, made)
-    assert pins(made) == [("hash-seed",)] * 4
+    assert interventions(made) == [("hash-seed",)] * 4
     assert found.cause == "hash-order"
     assert "3 of 3 pairs" in found.diagnosis.confirmed_by
 
 
-def test_a_pin_that_nothing_suggests_is_found_by_halves(tmp_path):
+def test_an_intervention_that_nothing_suggests_is_found_by_halves(tmp_path):
     made = world(finding(entry="outside"), {"clock"})
     found, _ = explained(tmp_path, made)
     assert (found.cause, found.diagnosis.confirmed_by) == (
         "wall-clock",
         "with the clock frozen, 3 of 3 pairs of runs were identical",
     )
-    assert len(set(pins(made))) <= 12
+    assert len(set(interventions(made))) <= 12
 
 
-def test_draws_that_differ_suggest_pins_where_no_operation_was_found(tmp_path):
+def test_draws_that_differ_suggest_interventions_where_no_operation_was_found(tmp_path):
     clock = Source("time.perf_counter", None, "wall-clock")
     made = World(
         verdicts={"run-2": different(2, finding(kind="grad", entry="")), "plain-02": different()},
@@ -84,11 +84,11 @@ def test_draws_that_differ_suggest_pins_where_no_operation_was_found(tmp_path):
         sources=(clock,),
     )
     found, _ = explained(tmp_path, made)
-    assert pins(made) == [("clock",)] * 4
+    assert interventions(made) == [("clock",)] * 4
     assert found.cause == "wall-clock"
 
 
-def test_what_is_not_seen_again_is_not_explained_by_pins(tmp_path):
+def test_what_is_not_seen_again_is_not_explained_by_interventions(tmp_path):
     """Whatever is pinned, the runs are identical: that shows nothing."""
     made = World(
         verdicts={"run-2": different(2, finding(kind="grad", entry=""))},
@@ -97,7 +97,7 @@ def test_what_is_not_seen_again_is_not_explained_by_pins(tmp_path):
     )
     (tmp_path / "train.py").write_text("import time\n\nx = time.time()\n")
     found, notes = explained(tmp_path, made, fix=True)
-    assert pins(made) == []
+    assert interventions(made) == []
     assert not any(name.startswith("fix") for name in made.names)
     assert (found.cause, found.diagnosis.confirmed_by) == ("unknown", "")
     assert notes[0].startswith("further runs without any change did not differ")
@@ -114,14 +114,14 @@ def test_what_is_seen_again_only_sometimes_takes_more_pairs(tmp_path):
     assert "5 of 5 pairs" in found.diagnosis.confirmed_by
 
 
-def test_two_pins_that_are_needed_together_are_both_named(tmp_path):
+def test_two_interventions_that_are_needed_together_are_both_named(tmp_path):
     made = world(finding(entry="outside"), {"clock", "seed-numpy"})
     found, _ = explained(tmp_path, made)
     assert "with the clock frozen" in found.diagnosis.confirmed_by
     assert "with NumPy's generators seeded" in found.diagnosis.confirmed_by
 
 
-def test_where_no_pin_helps_the_cause_stays_open(tmp_path):
+def test_where_no_intervention_helps_the_cause_stays_open(tmp_path):
     made = world(finding(entry="outside"))
     found, notes = explained(tmp_path, made)
     assert (found.cause, found.diagnosis.confirmed_by) == ("unknown", "")
@@ -136,7 +136,7 @@ def test_a_pair_that_differs_again_takes_the_confirmation_back(tmp_path):
     assert any("still differed with these pinned: hash-seed, layout" in note for note in notes)
 
 
-def test_after_it_other_pins_are_tried_and_more_pairs_are_needed(tmp_path):
+def test_after_it_other_interventions_are_tried_and_more_pairs_are_needed(tmp_path):
     made = world(finding(entry="outside"), {"hash-seed"}, {"clock"})
     made.verdicts["pinned-04"] = different()
     every = set(made.helps[1])
@@ -148,14 +148,14 @@ def test_after_it_other_pins_are_tried_and_more_pairs_are_needed(tmp_path):
 
 def test_what_a_run_has_pinned_already_is_not_tried(tmp_path):
     made = world(finding(entry="outside"), {"layout"})
-    found, _ = explained(tmp_path, made, pins=("hash-seed",))
+    found, _ = explained(tmp_path, made, interventions=("hash-seed",))
     assert (
         "with addresses fixed" in found.diagnosis.confirmed_by or found.cause == "unknown"
     )  # unless it is refused here
-    assert all(tried[0] == "hash-seed" for tried in pins(made))
+    assert all(tried[0] == "hash-seed" for tried in interventions(made))
 
 
-def test_long_scripts_are_run_with_pins_to_a_few_steps_behind_the_difference(tmp_path):
+def test_long_scripts_are_run_with_interventions_to_a_few_steps_behind_the_difference(tmp_path):
     made = world(finding(entry="outside"), {"hash-seed"}, seconds=100.0)
     explained(tmp_path, made)
     assert made.settings("pinned-01").max_steps == 5
@@ -176,8 +176,8 @@ def test_when_the_time_is_over_what_is_known_is_told(tmp_path, monkeypatch):
 
 def test_without_interventions_nothing_is_pinned(tmp_path):
     made = world(finding(cause="unseeded-torch"), {"seed-torch"})
-    found, _ = explained(tmp_path, made, interventions=False)
-    assert pins(made) == []
+    found, _ = explained(tmp_path, made, intervene=False)
+    assert interventions(made) == []
     assert found.diagnosis.confirmed_by == ""
 
 
@@ -317,12 +317,12 @@ def test_what_the_draw_log_shows_is_patched_at_once_and_nothing_is_pinned(tmp_pa
     assert found.diagnosis.confirmed_by == "with the change below, 1 pair of runs was identical"
 
 
-def test_where_that_patch_does_not_help_pins_are_tried(tmp_path):
+def test_where_that_patch_does_not_help_interventions_are_tried(tmp_path):
     made = patched(tmp_path, finding(cause="unseeded-torch"), {"seed-torch"})
     made.verdicts["fix-1-2"] = different()
     found, _ = explained(tmp_path, made)
     assert found.diagnosis.confirmed_by == "with torch's generators seeded, 1 pair of runs was identical"
-    assert pins(made) == [("seed-torch",)] * 2
+    assert interventions(made) == [("seed-torch",)] * 2
 
 
 def test_a_generator_behind_the_first_origin_is_looked_for_before_and_seeded_with_it(tmp_path):
@@ -349,7 +349,7 @@ def with_text(made, tmp_path, text):
 
 
 def test_what_is_drawn_in_one_place_is_patched_at_once(tmp_path):
-    """`np.empty` gave other memory in each run: no pin says more than the line with `np.zeros`."""
+    """`np.empty` gave other memory in each run: no intervention says more than the line with `np.zeros`."""
     drawn = Source("numpy.empty", Site(str(tmp_path / "train.py"), 4, "<module>"), "uninitialized")
     made = patched(tmp_path, finding(cause="uninitialized", entry="outside", sources=(drawn,)))
     with_text(made, tmp_path, "import numpy as np\nimport torch\n\nx = torch.tensor(np.empty(3))\n")
@@ -368,7 +368,7 @@ def test_entropy_is_replaced_at_once(tmp_path):
     assert found.remedy.trial.pairs == 1
 
 
-def test_where_nothing_can_be_changed_on_the_line_only_pins_are_tried(tmp_path):
+def test_where_nothing_can_be_changed_on_the_line_only_interventions_are_tried(tmp_path):
     """A duration decides: which number to put there is the user's to say."""
     drawn = Source("time.monotonic", Site(str(tmp_path / "train.py"), 5, "<module>"), "wall-clock")
     made = patched(tmp_path, finding(cause="wall-clock", sources=(drawn,)), {"clock"}, sources=(drawn,))
@@ -411,15 +411,15 @@ def test_what_a_change_has_taken_away_is_still_measured(tmp_path):
     assert found.remedy.trial.of == "change"
 
 
-def test_pins_of_which_the_source_shows_a_way_to_act_are_searched_before_all(tmp_path):
+def test_interventions_of_which_the_source_shows_a_way_to_act_are_searched_before_all(tmp_path):
     """A thread fills a buffer that is read: no draw tells, but the script starts threads."""
     made = patched(tmp_path, finding(entry="outside"), {"serial-threads"})
     thread = "threading.Thread(target=x.add_, args=(1,)).start()"
     text = f"import threading\nimport torch\n\nx = torch.ones(3)\n{thread}\n"
     found, _ = explained(tmp_path, with_text(made, tmp_path, text))
     assert found.cause == "race"
-    assert max(map(len, pins(made))) < 8
-    assert len(set(pins(made))) < 8
+    assert max(map(len, interventions(made))) < 8
+    assert len(set(interventions(made))) < 8
 
 
 def test_two_sources_of_one_place_are_not_measured_as_two(tmp_path):
@@ -436,27 +436,27 @@ SOURCES = (("random.random", "unseeded-python"), ("numpy.random.rand", "unseeded
 SET = "import torch\n\nnames = set('a b c d'.split())\nx = torch.tensor([len(name) for name in names])\n"
 
 
-def test_a_pin_that_helps_once_and_a_patch_for_what_it_shows_are_enough(tmp_path):
+def test_an_intervention_that_helps_once_and_a_patch_for_what_it_shows_are_enough(tmp_path):
     made = with_text(patched(tmp_path, finding(entry="outside"), {"hash-seed"}), tmp_path, SET)
     found, _ = explained(tmp_path, made)
-    assert pins(made) == [("hash-seed",)] * 2
+    assert interventions(made) == [("hash-seed",)] * 2
     assert made.names[-3:] == ["fix-1-1", "fix-1-2", "fix-1-3"]
     assert (found.cause, found.remedy.trial.of, found.remedy.trial.pairs) == ("hash-order", "change", 2)
     assert found.diagnosis.confirmed_by == "with the hash seed fixed, 1 pair of runs was identical"
 
 
-def test_where_that_patch_does_not_help_more_pairs_are_made_with_the_pin(tmp_path):
+def test_where_that_patch_does_not_help_more_pairs_are_made_with_the_intervention(tmp_path):
     made = with_text(patched(tmp_path, finding(entry="outside"), {"hash-seed"}), tmp_path, SET)
     made.verdicts |= {f"fix-{trial}-{run}": different() for trial in (1, 2) for run in (2, 3)}
     found, _ = explained(tmp_path, made)
-    assert len(pins(made)) > 2
+    assert len(interventions(made)) > 2
     assert (found.cause, found.remedy.trial.of) == ("hash-order", "pins")
     tried = [name for name in made.names if name.startswith("fix")]
     assert len(tried) == len(set(tried))
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RecursionError])
-def test_what_pins_showed_is_told_when_the_trial_of_a_patch_ends_the_search(tmp_path, error):
+def test_what_interventions_showed_is_told_when_the_trial_of_a_patch_ends_the_search(tmp_path, error):
     made = with_text(patched(tmp_path, finding(entry="outside"), {"hash-seed"}), tmp_path, SET)
 
     def broken(name):
@@ -469,7 +469,7 @@ def test_what_pins_showed_is_told_when_the_trial_of_a_patch_ends_the_search(tmp_
 
 
 def test_a_patch_is_not_tried_again_under_the_same_name(tmp_path):
-    """What was tried at once is tried again behind the pin, where another origin is patched as well."""
+    """What was tried at once is tried again after the intervention, with a patch of another origin."""
     made = patched(tmp_path, finding(cause="unseeded-torch"), {"seed-torch"})
     made.verdicts["fix-1-2"] = different()
     explained(tmp_path, made)

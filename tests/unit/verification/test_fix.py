@@ -199,15 +199,15 @@ def test_files_that_cannot_be_written_are_an_error(script):
         fix(World(), script, origin(script, 6, "unseeded-numpy"))
 
 
-def test_a_patch_that_fails_does_not_deny_what_pins_have_shown():
-    trial = RemedyTrial("pins", identical=True, pairs=2, pins=("seed-numpy",))
+def test_a_patch_that_fails_does_not_deny_what_interventions_have_shown():
+    trial = RemedyTrial("pins", identical=True, pairs=2, interventions=("seed-numpy",))
     known = Remedy("seed it", ("seed-numpy",), trial=trial)
     assert Fix(PATCH, "/w", 0, False).remedy(finding(remedy=known)) == known
 
 
 def test_lines_that_were_run_in_vain_are_not_shown_as_a_remedy():
-    """The words stay, with what the pins have shown; a patch for which there was no time stays whole."""
-    trial = RemedyTrial("pins", identical=True, pairs=2, pins=("seed-numpy",))
+    """The words stay, with what the interventions have shown; an untried patch stays whole."""
+    trial = RemedyTrial("pins", identical=True, pairs=2, interventions=("seed-numpy",))
     changes = (LineChange("/w/a.py", 1, ("a",), ("b",)),)
     known = Remedy("seed it", ("seed-numpy",), "a", "b", changes, trial)
     shown = Fix(PATCH, "/w", 0, False).remedy(finding(remedy=known))

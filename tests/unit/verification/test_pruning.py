@@ -20,7 +20,7 @@ def test_the_records_that_the_report_is_about_stay(tmp_path):
         runs.append(ScriptRun(purpose, str(path), 0, 1.0))
     result = pruned(Verification(Comparison("different", "", 1), ("a.py",), tuple(runs), 1.0))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["compare.sbr", "localise.sbr", "prepare.sbr"]
-    assert [run.kept for run in result.runs] == [True, True, True, False, False, False, False]
+    assert [run.has_record for run in result.runs] == [True, True, True, False, False, False, False]
     with RecordReader(tmp_path / "localise.sbr") as reader:
         assert reader.info.level == "op"
 

@@ -76,8 +76,8 @@ def test_a_run_is_not_left_waiting_when_input_cannot_be_kept(pipe):
         def write(self, _):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    source._kept.close()
-    source._kept = Full()
+    source._saved.close()
+    source._saved = Full()
     with pytest.raises(OSError, match="No space left"):
         read_all(source)
 

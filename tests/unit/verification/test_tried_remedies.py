@@ -1,4 +1,4 @@
-"""A remedy is called tried only where its very lines were run: all that the pins did, in one patch."""
+"""A remedy is called tried only where its very lines were run: all interventions in one patch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def unseeded(script, library: str, line: int):
 
 
 def world(*findings, helps=BOTH, **fields):
-    """Runs that differ at some origins, and are identical with some pins."""
+    """Runs that differ at some origins, and are identical with some interventions."""
     verdicts = {"run-2": different(), "op-1b": different(), **fields.pop("verdicts", {})}
     origins = {"op-1b": OriginSearch(findings), **fields.pop("origins", {})}
     return World(verdicts, origins, helps=helps, **fields)
@@ -92,7 +92,7 @@ def test_the_change_is_tried_where_recording_every_operation_takes_too_long(tmp_
     assert made.limits["op-1a"] < 175  # of 180 seconds
 
 
-def test_a_pin_of_which_no_finding_speaks_is_part_of_the_remedy(tmp_path, script):
+def test_an_intervention_of_which_no_finding_speaks_is_part_of_the_remedy(tmp_path, script):
     """NumPy had to be seeded too, though only torch's draw was found."""
     made = world(unseeded(script, "torch", 4))
     made.verdicts["fix-1-2"] = different()
@@ -103,17 +103,17 @@ def test_a_pin_of_which_no_finding_speaks_is_part_of_the_remedy(tmp_path, script
     assert set(found.remedy.controls) == {"seed-torch", "seed-numpy"}
 
 
-def test_without_a_patch_it_is_said_that_only_pins_were_run(tmp_path, script):
+def test_without_a_patch_it_is_said_that_only_interventions_were_run(tmp_path, script):
     """A race cannot be patched."""
     race = finding(site=Site(str(script), 4, ""), cause="race", entry="order")
     made = world(race, helps=({"completion"},))
     found = judged(tmp_path, made).comparison.findings[0]
     assert (found.remedy.confirmed, found.remedy.changes) == (None, ())
-    assert (found.remedy.trial.of, found.remedy.trial.pins) == ("pins", ("completion",))
+    assert (found.remedy.trial.of, found.remedy.trial.interventions) == ("pins", ("completion",))
 
 
 def test_lines_with_which_the_runs_still_differ_are_not_shown(tmp_path, script):
-    """What the pins have shown stays."""
+    """What the interventions have shown stays."""
     found = unseeded(script, "torch", 4)
     verdicts = {f"fix-{n}-{run}": different(2, found) for n in range(1, 7) for run in ("2", "op-1b")}
     origins = {f"fix-{n}-op-1b": OriginSearch((found,)) for n in range(1, 7)}
@@ -123,7 +123,7 @@ def test_lines_with_which_the_runs_still_differ_are_not_shown(tmp_path, script):
     assert "torch.manual_seed(0)" in remedy.text
 
 
-def test_a_patch_is_run_no_further_than_the_pins_were(tmp_path, script):
+def test_a_patch_is_run_no_further_than_the_interventions_were(tmp_path, script):
     """Runs of a long script are ended some steps behind the difference, and the remedy says so."""
     made = world(unseeded(script, "torch", 4), helps=({"seed-torch"},), seconds=30.0)
     remedy = judged(tmp_path, made).comparison.findings[0].remedy
@@ -141,6 +141,6 @@ def test_the_result_has_a_fix_only_where_one_was_asked_for(tmp_path, script):
 def test_without_interventions_nothing_is_tried(tmp_path, script):
     """Nothing shows the cause."""
     made = world(unseeded(script, "torch", 4))
-    remedy = judged(tmp_path, made, interventions=False).comparison.findings[0].remedy
+    remedy = judged(tmp_path, made, intervene=False).comparison.findings[0].remedy
     assert (remedy.trial, remedy.confirmed) == (None, None)
     assert not any(name.startswith("fix") for name in made.names)

@@ -34,7 +34,7 @@ def script(tmp_path, monkeypatch):
 
 def run(world: World, tmp_path, **fields):
     """Verify in that world, without interventions."""
-    return verify(request(tmp_path, **{"interventions": False, **fields}), tools=world.tools())
+    return verify(request(tmp_path, **{"intervene": False, **fields}), tools=world.tools())
 
 
 def test_identical_takes_two_runs(tmp_path):
@@ -62,7 +62,7 @@ def test_runs_with_fixed_addresses_are_told_the_same(tmp_path):
     """A longer text for one of them would move what is allocated after it."""
     world = World()
 
-    run(world, tmp_path, pins=("layout",))
+    run(world, tmp_path, interventions=("layout",))
 
     first, second = (world.settings(name) for name in ("run-1", "run-2"))
     assert (first.reference, second.reference) == ("", "")

@@ -29,7 +29,7 @@ def test_what_is_copied(source):
     copy.check()
     copy.renew()
 
-    place = copy.place
+    place = copy.path
     assert sorted(path.name for path in place.iterdir()) == ["data", "latest", "link", "out", "train.py"]
     assert (place / "data").is_symlink()
     assert (place / "link").read_text() == "outside"
@@ -44,7 +44,7 @@ def test_a_copy_is_fresh_each_time(source):
     """What a run wrote is gone; what was shared is still there when the copy is removed."""
     copy = WorkingFolder(source, source / ".samebits" / "folder", ["data"], 1 << 20)
     copy.renew()
-    (copy.place / "out" / "b.txt").write_text("written")
+    (copy.path / "out" / "b.txt").write_text("written")
     assert "out/b.txt" in copy.listed()
 
     copy.renew()
@@ -52,7 +52,7 @@ def test_a_copy_is_fresh_each_time(source):
     assert "out/b.txt" not in copy.listed()
     copy.remove()
     assert (source / "data" / "big.bin").read_text() == "data/big.bin"
-    assert not copy.place.exists()
+    assert not copy.path.exists()
 
 
 def test_read_only_folders(source):
@@ -62,11 +62,11 @@ def test_read_only_folders(source):
     copy = WorkingFolder(source, source / ".samebits" / "folder", ["data"], 1 << 20)
 
     copy.renew()
-    assert (copy.place / "out").stat().st_mode & 0o777 == 0o555
+    assert (copy.path / "out").stat().st_mode & 0o777 == 0o555
     copy.renew()
     copy.remove()
 
-    assert not copy.place.exists()
+    assert not copy.path.exists()
     assert [(source / name).stat().st_mode & 0o777 for name in ("data", "out")] == [0o555, 0o555]
 
 

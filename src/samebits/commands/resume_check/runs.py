@@ -156,7 +156,7 @@ class RunMaker:
         Raises:
             NothingFoundError: a placeholder finds nothing.
         """
-        words = fill_in(self.request.resume_args, self.folder.place, after)
+        words = fill_in(self.request.resume_args, self.folder.path, after)
         self._announce(f"resumed: {' '.join(words) or 'the same command'}")
         run = self._run(f"resumed-{after}", Purpose.RESUMED, RecordingSettings(""), words)
         return run, words
@@ -173,7 +173,7 @@ class RunMaker:
         limit = None if not self._runs else max(_LEAST_LIMIT_S, _LIMIT_RUNS * self._runs[0].seconds)
         script = Script(
             self._target(words), request.output, request.environment, self._stdin, limit,
-            str(self.folder.place),
+            str(self.folder.path),
         )  # fmt: skip
         with ended_orphans():
             (run,) = run_jobs((Job(script, settings, purpose),))
@@ -183,5 +183,5 @@ class RunMaker:
     def _target(self, words: tuple[str, ...]) -> Target:
         target, folder = self.request.target, self.folder
         script = None if target.script is None else folder.copied(target.script)
-        arguments = tuple(word.replace("{run}", str(folder.place)) for word in target.arguments)
+        arguments = tuple(word.replace("{run}", str(folder.path)) for word in target.arguments)
         return replace(target, script=script, arguments=(*arguments, *words))

@@ -83,7 +83,7 @@ class _Draft:
 
 
 def propose(
-    findings: Sequence[Finding], project: Project, most: int | None = None, pins: Iterable[str] = ()
+    findings: Sequence[Finding], project: Project, most: int | None = None, interventions: Iterable[str] = ()
 ) -> Proposal:
     """The patches that may take the origins away.
 
@@ -91,13 +91,17 @@ def propose(
         findings: the origins.
         project: the files of the user.
         most: how many ways are looked for, for each finding; all by default.
-        pins: names of interventions that were needed too; what seeds a library of which no finding
+        interventions: names of interventions that were needed too; what seeds a library of which no finding
             speaks is part of every patch.
     """
     sources = Sources(project)
     refusals: list[str] = []
     more = _Draft(
-        script=[NEED_OF_INTERVENTION[pin] for pin in unspoken(findings, pins) if pin in NEED_OF_INTERVENTION]
+        script=[
+            NEED_OF_INTERVENTION[name]
+            for name in unspoken(findings, interventions)
+            if name in NEED_OF_INTERVENTION
+        ]
     )
     drafts = [list(islice(_drafts(sources, finding, refusals), most)) for finding in findings]
     patches: dict[tuple[bytes, ...], Patch] = {}
@@ -111,14 +115,14 @@ def propose(
     return Proposal(tuple(patches.values()), tuple(dict.fromkeys(refusals)))
 
 
-def unspoken(findings: Sequence[Finding], pins: Iterable[str]) -> list[str]:
+def unspoken(findings: Sequence[Finding], interventions: Iterable[str]) -> list[str]:
     """The interventions for whose causes there is no finding."""
     known = {finding.cause for finding in findings}
-    return [pin for pin in pins if known.isdisjoint(causes_shown_by(pin))]
+    return [name for name in interventions if known.isdisjoint(causes_shown_by(name))]
 
 
 def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator[_Draft]:
-    """The ways to take one origin away; where pins have shown its cause, first without other sources."""
+    """Yield the ways to take one origin away: with a cause that was shown, first without other sources."""
     own = tuple(source for source in finding.origin.sources if source.cause == finding.cause)
     if finding.diagnosis.confirmed_by and own != finding.origin.sources:
         yield from _drafts(sources, finding.with_sources(own), [])

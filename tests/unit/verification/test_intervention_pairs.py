@@ -36,13 +36,13 @@ def explained(tmp_path, made, **fields):
 
 
 def says_nothing(comparison):
-    """Whether no cause was shown, and no pin is said to have failed."""
+    """Whether no cause was shown, and no intervention is said to have failed."""
     shown = comparison.findings[0].diagnosis.confirmed_by or comparison.findings[0].remedy.confirmed
     return not shown and not any("still differed" in note for note in notes_of(comparison))
 
 
 def every_pair(made, comparison):
-    """All pairs with pins give this."""
+    """All pairs with interventions give this."""
     made.verdicts |= {f"pinned-{number:02}": comparison for number in range(1, 200)}
     return made
 
@@ -121,7 +121,7 @@ def open_world(**fields):
     return made
 
 
-def test_a_pin_that_the_script_gives_nothing_to_do_shows_no_cause(tmp_path):
+def test_an_intervention_that_the_script_gives_nothing_to_do_shows_no_cause(tmp_path):
     """There is no set in it, and no hash: with addresses fixed its runs were identical by chance."""
     made = open_world()
     made.helps = ({"layout"},)
@@ -130,7 +130,7 @@ def test_a_pin_that_the_script_gives_nothing_to_do_shows_no_cause(tmp_path):
     assert any("with addresses fixed" in line and "nothing" in line for line in evidence_of(found))
 
 
-def test_a_pin_that_only_the_source_suggests_takes_more_pairs(tmp_path):
+def test_an_intervention_that_only_the_source_suggests_takes_more_pairs(tmp_path):
     made = open_world()
     (found,) = explained(tmp_path, made).findings
     assert found.cause == "wall-clock"
@@ -138,7 +138,7 @@ def test_a_pin_that_only_the_source_suggests_takes_more_pairs(tmp_path):
     assert 1 < int(pairs) <= 5  # one is enough where a draw of the clock differed
 
 
-def test_a_cause_whose_pin_did_not_help_is_withdrawn(tmp_path):
+def test_a_cause_whose_intervention_did_not_help_is_withdrawn(tmp_path):
     made = world()
     source = Source("time.time", SITE, "wall-clock")
     made.origins["op-1b"] = OriginSearch((finding(cause="wall-clock", entry="outside", sources=(source,)),))

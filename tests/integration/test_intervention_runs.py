@@ -1,4 +1,4 @@
-"""`--pin NAME`: what differs from run to run is the same with the pin for it, and not with another one."""
+"""`--pin NAME`: what differs from run to run is the same with its intervention, and not with another one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from samebits.interventions import INTERVENTIONS, why_not
 if TYPE_CHECKING:
     from pathlib import Path
 
-# pin, a pin that is for something else, a script that imports no torch
+# intervention, an intervention that is for something else, a script that imports no torch
 LIGHT = {
     "seed-python": ("entropy", "import random; print(random.random(), random.Random().random())"),
     "seed-numpy": (
@@ -110,11 +110,11 @@ PINNED_TORCH = """
 """
 
 
-def outputs(folder: Path, source: str, *pins: str, runs: int = 3) -> list[str]:
+def outputs(folder: Path, source: str, *interventions: str, runs: int = 3) -> list[str]:
     """What runs of a script print; the same record, so that nothing around them differs."""
     (folder / "code").mkdir(exist_ok=True)
     script = write(folder / "code", "script.py", source)
-    words = [word for pin in pins for word in ("--pin", pin)]
+    words = [word for intervention in interventions for word in ("--pin", intervention)]
     record = ("--record", folder / "r.sbr", "--force")
     if not (folder / "r.sbr").exists():
         samebits("run", *record, script, cwd=folder)
@@ -123,13 +123,13 @@ def outputs(folder: Path, source: str, *pins: str, runs: int = 3) -> list[str]:
     return [result.stdout for result in results]
 
 
-@pytest.mark.parametrize("pin", LIGHT)
-def test_runs_with_the_pin_are_the_same_and_with_another_are_not(tmp_path, pin):
-    if why_not(pin):
-        pytest.skip(why_not(pin))
-    other, source = LIGHT[pin]
+@pytest.mark.parametrize("intervention", LIGHT)
+def test_runs_with_the_intervention_are_the_same_and_with_another_are_not(tmp_path, intervention):
+    if why_not(intervention):
+        pytest.skip(why_not(intervention))
+    other, source = LIGHT[intervention]
 
-    assert len(set(outputs(tmp_path, source, pin))) == 1
+    assert len(set(outputs(tmp_path, source, intervention))) == 1
     (before,) = outputs(tmp_path, source, other, runs=1)
     assert any(outputs(tmp_path, source, other, runs=1) != [before] for _ in range(4))
 
@@ -199,8 +199,8 @@ def test_pipes_that_are_waited_for_together(tmp_path):
     assert printed.startswith("[(0, 0), (1, 0), (2, 0), (0, 1)")
 
 
-def test_pins_of_torch(tmp_path):
-    pins = (
+def test_interventions_of_torch(tmp_path):
+    interventions = (
         "seed-torch",
         "threads",
         "thread-calls",
@@ -213,7 +213,7 @@ def test_pins_of_torch(tmp_path):
     if why_not("fill"):
         pytest.skip(why_not("fill"))
 
-    first, second = outputs(tmp_path, PINNED_TORCH, *pins, runs=2)
+    first, second = outputs(tmp_path, PINNED_TORCH, *interventions, runs=2)
 
     assert first == second
     lines = first.splitlines()
@@ -221,7 +221,7 @@ def test_pins_of_torch(tmp_path):
     assert lines[1:] == ["1 True", "0 [tensor([0, 1]), tensor([2, 3])]", "[0, 0, 0]", "tensor([2.]) False"]
 
 
-def test_children_have_the_pins(tmp_path):
+def test_children_have_the_interventions(tmp_path):
     source = """
         import multiprocessing, os, sys, time, random
         def told(_):
@@ -239,7 +239,7 @@ def test_children_have_the_pins(tmp_path):
     assert len({forked, spawned, here}) == 3
 
 
-def test_verify_with_a_pin_names_it(tmp_path):
+def test_verify_with_an_intervention_names_it(tmp_path):
     source = """
         import time, torch
         torch.manual_seed(0)
@@ -256,7 +256,7 @@ def test_verify_with_a_pin_names_it(tmp_path):
     assert "made with the clock frozen (pin clock)" in result["notes"]
 
 
-def test_the_record_tells_of_the_pins(tmp_path):
+def test_the_record_tells_of_the_interventions(tmp_path):
     script = write(tmp_path, "script.py", "import torch; print(torch.ones(1).item())")
     samebits("run", "--pin", "clock", "--pin", "seed-numpy", "--record", "r.sbr", script, cwd=tmp_path)
 
@@ -266,7 +266,7 @@ def test_the_record_tells_of_the_pins(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["run", "verify"])
-def test_a_pin_that_is_not_there_is_refused_with_the_names(tmp_path, command):
+def test_an_intervention_that_is_not_there_is_refused_with_the_names(tmp_path, command):
     script = write(tmp_path, "script.py", "print('ran')")
 
     result = samebits(command, "--pin", "clok", script, cwd=tmp_path)
@@ -278,8 +278,10 @@ def test_a_pin_that_is_not_there_is_refused_with_the_names(tmp_path, command):
     assert "seed-torch" in line
 
 
-def test_the_pins_are_listed(tmp_path):
+def test_the_interventions_are_listed(tmp_path):
     result = samebits("verify", "--list-pins", cwd=tmp_path)
 
     assert result.returncode == 0
-    assert [line.split()[0] for line in result.stdout.splitlines()] == [pin.name for pin in INTERVENTIONS]
+    assert [line.split()[0] for line in result.stdout.splitlines()] == [
+        intervention.name for intervention in INTERVENTIONS
+    ]
