@@ -17,7 +17,6 @@ from sentence_support import notes_of, text_note
 
 from samebits._runtime.frames import Site
 from samebits.errors import SamebitsError
-from samebits.records import writer as interning
 from samebits.records import writer as writer_module
 from samebits.records.creation import finalize
 from samebits.records.events import NO_WRITER, Event, Link, TensorInfo
@@ -265,7 +264,7 @@ def test_slow_steps_cost_at_most_100_bytes_a_tensor_too(tmp_path: Path) -> None:
 
 def test_memory_does_not_grow_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values that never repeat are forgotten, and a value met again after that still reads the same."""
-    monkeypatch.setattr(interning, "REMEMBERED_BYTES", 100_000)
+    monkeypatch.setattr(writer_module, "REMEMBERED_BYTES", 100_000)
     writer = RecordWriter(tmp_path / "a.sbr", INFO)
     tracemalloc.start()
     for seq in range(20_000):
