@@ -10,7 +10,7 @@ from samebits.causes import Cause, causes_shown_by, specification_of
 from samebits.causes.unseeded import BY_LIBRARY
 from samebits.comparison.results import Remedy, site_text
 from samebits.determinism.deterministic_ops import ADVICE
-from samebits.diagnosis.patches.code_region import Sources
+from samebits.diagnosis.patches.code_region import ProjectSyntax
 from samebits.diagnosis.patches.propose import propose, without_finding
 from samebits.diagnosis.patches.seeds import MADE, SEEDED_OBJECTS, asked_of, calls_of
 
@@ -115,7 +115,7 @@ def _with_call(text: str, asked: Source, project: Project | None, *, made: bool)
     call = asked.library
     if call is None or not call.parameter or call.parameter in SEEDED_OBJECTS:
         return text
-    calls = calls_of(Sources(project), asked) if project is not None else []
+    calls = calls_of(ProjectSyntax(project), asked) if project is not None else []
     name = calls[0][0].source(calls[0][1].func) if calls else call.name
     given = f"pass `{call.parameter}=` to `{name}(...)`"
     return f"{given}: it makes a generator of its own" if made else f"{text}; or {given}"
@@ -132,7 +132,7 @@ def _calls(origin: Origin, project: Project | None) -> list[str]:
     """Return the full names of the functions that the line of a finding calls, if its file is the user's."""
     if project is None or origin.site is None:
         return []
-    syntax = Sources(project).syntax(origin.site.file)
+    syntax = ProjectSyntax(project).syntax(origin.site.file)
     return [] if syntax is None else [syntax.name(call.func) for call in syntax.calls({origin.site.line})]
 
 

@@ -15,8 +15,8 @@ from samebits.causes import Cause, OriginKind, Reach, specification_of
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.diagnosis.patches.code_region import (
     CodeRegion,
+    ProjectSyntax,
     Refusal,
-    Sources,
     all_lines,
     lines_behind,
     named_lines,
@@ -48,7 +48,7 @@ def at_source_line(finding: Finding, project: Project) -> Finding:
     origin = finding.origin
     if not finding.diagnosis.confirmed_by or origin.site is None:
         return finding
-    sources = Sources(project)
+    sources = ProjectSyntax(project)
     if finding.cause == Cause.WALL_CLOCK:
         site = _measured(sources, finding.origin)
     elif finding.cause == Cause.RACE and origin.entry == OriginKind.OUTSIDE and not origin.sources:
@@ -65,7 +65,7 @@ def at_source_line(finding: Finding, project: Project) -> Finding:
     return replace(finding.with_evidence(*evidence), origin=origin.taken_at(site))
 
 
-def _only_line(sources: Sources, finding: Finding) -> Site | None:
+def _only_line(sources: ProjectSyntax, finding: Finding) -> Site | None:
     sites = [
         site
         for site in (finding.origin.site, finding.origin.forward_site, finding.origin.other_site)
@@ -82,7 +82,7 @@ def _only_line(sources: Sources, finding: Finding) -> Site | None:
     return None
 
 
-def _shared_at(sources: Sources) -> Site | None:
+def _shared_at(sources: ProjectSyntax) -> Site | None:
     """Return the one line that shares tensors with other processes, else the one that starts them."""
     for names in (_SHARING, _STARTING):
         calls = {
@@ -96,7 +96,7 @@ def _shared_at(sources: Sources) -> Site | None:
     return None
 
 
-def _suspects(sources: Sources, cause: Cause, lines: Lines) -> set[Site]:
+def _suspects(sources: ProjectSyntax, cause: Cause, lines: Lines) -> set[Site]:
     """Return the lines where the patch rules see that cause, also those that they cannot change."""
     sites = set()
     rules = specification_of(cause).patch_rules(Reach.NEARBY, Reach.ANYWHERE)
@@ -111,7 +111,7 @@ def _suspects(sources: Sources, cause: Cause, lines: Lines) -> set[Site]:
     return sites
 
 
-def _measured(sources: Sources, origin: Origin) -> Site | None:
+def _measured(sources: ProjectSyntax, origin: Origin) -> Site | None:
     """Return the reading of the clock that ends a measurement, of several in one function."""
     read = {source.site for source in origin.sources if source.cause == Cause.WALL_CLOCK and source.site}
     inside = {site for site in read if (site.file, site.function) == _scope(origin.site)}
@@ -123,7 +123,7 @@ def _scope(site: Site | None) -> tuple[str, str]:
     return ("", "") if site is None else (site.file, site.function)
 
 
-def _is_measured_at(sources: Sources, site: Site) -> bool:
+def _is_measured_at(sources: ProjectSyntax, site: Site) -> bool:
     syntax = sources.syntax(site.file)
     if syntax is None:
         return False

@@ -145,6 +145,16 @@ def shown(path: str | Path) -> str:
     return text if text.isprintable() else repr(text)
 
 
+def reason_of(error: Exception) -> str:
+    """Return the reason for an error, in the operating system's words if it has any."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+
+
+def damaged(path: Path, reason: object) -> SamebitsError:
+    """Return the error for a damaged record."""
+    return SamebitsError(f"{shown(path)} is damaged ({reason}): record the run again", slug="record-damaged")
+
+
 def is_record(header: bytes) -> bool:
     """Tell whether these are the first 100 bytes of a record, of any version."""
     return len(header) == 100 and header.startswith(MAGIC) and _integer(header, 68) == APPLICATION_ID

@@ -112,9 +112,7 @@ def fold(path: str | Path, **fields: Any) -> None:
             os.replace(new, record)
             log.unlink(missing_ok=True)
         except LogError as error:
-            raise SamebitsError(
-                f"{_schema.shown(record)} is damaged ({error}): record the run again", slug="record-damaged"
-            ) from None
+            raise _schema.damaged(record, error) from None
         except (sqlite3.Error, OSError) as error:
             raise _unwritable(record, error) from None
     finally:
@@ -194,10 +192,9 @@ def _exists(path: Path) -> str:
 
 
 def _unwritable(path: Path, error: Exception) -> SamebitsError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     blocked = getattr(error, "filename", None) or path  # a file beside the record may be in the way
     return SamebitsError(
-        f"cannot write the record {_schema.shown(blocked)} ({reason}):"
+        f"cannot write the record {_schema.shown(blocked)} ({_schema.reason_of(error)}):"
         " give a path in a directory that exists, is writable and has free space",
         slug="record-unwritable",
     )

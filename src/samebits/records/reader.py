@@ -96,9 +96,7 @@ class Snapshot:
         except FileNotFoundError:  # the log was folded into the record just now
             return False
         except (LogError, sqlite3.Error) as error:
-            raise SamebitsError(
-                f"{_schema.shown(path)} is damaged ({error}): record the run again", slug="record-damaged"
-            ) from None
+            raise _schema.damaged(path, error) from None
         self.size = copy.stat().st_size
         self._uri = f"{copy.as_uri()}?mode=ro&immutable=1"
         return True
@@ -113,9 +111,9 @@ def _unreadable(path: Path, error: Exception) -> SamebitsError:
     shown = _schema.shown(path)
     if isinstance(error, FileNotFoundError):
         return SamebitsError(f"{shown} does not exist: give the path of a record", slug="record-missing")
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return SamebitsError(
-        f"cannot read {shown} ({reason}): give the path of a record", slug="record-unreadable"
+        f"cannot read {shown} ({_schema.reason_of(error)}): give the path of a record",
+        slug="record-unreadable",
     )
 
 
@@ -351,10 +349,7 @@ class RecordReader:
         try:
             yield
         except _BROKEN as error:
-            raise SamebitsError(
-                f"{_schema.shown(self.path)} is damaged ({_one_line(error)}): record the run again",
-                slug="record-damaged",
-            ) from None
+            raise _schema.damaged(self.path, _one_line(error)) from None
 
 
 class _Budget:

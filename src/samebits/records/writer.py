@@ -270,10 +270,9 @@ class RecordWriter:
             del buffer[: len(items)]
 
     def _break(self, error: Exception) -> None:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         if not self.broken:
             self.broken = (
-                f"{_schema.shown(self.path)} could not be written any further ({reason}):"
+                f"{_schema.shown(self.path)} could not be written any further ({_schema.reason_of(error)}):"
                 " the record ends with the last event before that"
             )
         self._drop_all()

@@ -35,6 +35,10 @@ class CodeRegion:
         """Return the calls on these lines."""
         return self.syntax.calls(self.lines)
 
+    def module(self, name: str) -> str:
+        """Return the file's name for a module, or its full name if the file does not import it."""
+        return self.syntax.local_name(name) or name
+
     def nodes(self) -> list[ast.AST]:
         """Return all nodes on these lines."""
         return self.syntax.at(self.lines)
@@ -105,7 +109,7 @@ _MOST_STATEMENTS = 600
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-class Sources:
+class ProjectSyntax:
     """The files of a project, each parsed once.
 
     Args:
@@ -148,12 +152,12 @@ class Sources:
         return refusal_of_contents(file) or Syntax(file)
 
 
-def named_lines(sources: Sources, sites: Iterable[Site]) -> Lines:
+def named_lines(sources: ProjectSyntax, sites: Iterable[Site]) -> Lines:
     """Return the lines of the statements at some sites."""
     return _lines_of(_statements_at(sources, sites))
 
 
-def lines_behind(sources: Sources, sites: Iterable[Site]) -> Lines:
+def lines_behind(sources: ProjectSyntax, sites: Iterable[Site]) -> Lines:
     """Return the lines of the statements at some sites, and of those that their values may come from.
 
     Names are followed to where they get a value or where a method that may change it is called; functions and
@@ -169,13 +173,13 @@ def lines_behind(sources: Sources, sites: Iterable[Site]) -> Lines:
     return _lines_of(reached.values())
 
 
-def all_lines(sources: Sources, paths: Iterable[str]) -> Lines:
+def all_lines(sources: ProjectSyntax, paths: Iterable[str]) -> Lines:
     """Return every line of some files."""
     parsed = (sources.syntax(path) for path in dict.fromkeys(paths))
     return {s.file.path: set(range(1, s.raw.count(b"\n") + 2)) for s in parsed if s is not None}
 
 
-def _statements_at(sources: Sources, sites: Iterable[Site]) -> list[FileStatement]:
+def _statements_at(sources: ProjectSyntax, sites: Iterable[Site]) -> list[FileStatement]:
     statements = []
     for site in sites:
         syntax = sources.syntax(site.file)
@@ -192,7 +196,7 @@ def _lines_of(statements: Iterable[FileStatement]) -> Lines:
     return lines
 
 
-def _behind(sources: Sources, syntax: Syntax, statement: ast.stmt) -> Iterator[FileStatement]:
+def _behind(sources: ProjectSyntax, syntax: Syntax, statement: ast.stmt) -> Iterator[FileStatement]:
     for above in syntax.ancestors(statement):
         if isinstance(above, ast.stmt) and not isinstance(above, _DEFINITIONS):
             yield syntax, above
@@ -210,7 +214,7 @@ def _behind(sources: Sources, syntax: Syntax, statement: ast.stmt) -> Iterator[F
             yield from _behind_attribute(sources, node)
 
 
-def _behind_name(sources: Sources, syntax: Syntax, name: ast.Name) -> Iterator[FileStatement]:
+def _behind_name(sources: ProjectSyntax, syntax: Syntax, name: ast.Name) -> Iterator[FileStatement]:
     imported = syntax.imports.get(name.id)
     if imported is not None:
         yield from _imported(sources, syntax, imported)
@@ -228,7 +232,7 @@ def _behind_name(sources: Sources, syntax: Syntax, name: ast.Name) -> Iterator[F
                 yield syntax, other
 
 
-def _behind_attribute(sources: Sources, wanted: ast.Attribute) -> Iterator[FileStatement]:
+def _behind_attribute(sources: ProjectSyntax, wanted: ast.Attribute) -> Iterator[FileStatement]:
     for other in sources.all():
         for node in other.named(wanted.attr):
             if isinstance(node, _DEFINITIONS):
@@ -250,7 +254,7 @@ def _may_change(syntax: Syntax, node: ast.AST) -> bool:
     return isinstance(above, ast.Call) and above.func is node and isinstance(syntax.parent(above), ast.Expr)
 
 
-def _imported(sources: Sources, syntax: Syntax, full: str) -> Iterator[FileStatement]:
+def _imported(sources: ProjectSyntax, syntax: Syntax, full: str) -> Iterator[FileStatement]:
     module, _, name = full.rpartition(".")
     file = sources.project.module(module, syntax.file.path) if module else None
     other = sources.syntax(file.path) if file is not None else None
@@ -263,7 +267,7 @@ def _imported(sources: Sources, syntax: Syntax, full: str) -> Iterator[FileState
                 yield other, statement
 
 
-def _callers(sources: Sources, function: ast.AST) -> Iterator[FileStatement]:
+def _callers(sources: ProjectSyntax, function: ast.AST) -> Iterator[FileStatement]:
     name = getattr(function, "name", "")
     if not name or not isinstance(function, FUNCTIONS):
         return

@@ -12,8 +12,8 @@ from samebits.causes import Cause, PatchRule, Reach, causes_shown_by, specificat
 from samebits.diagnosis.patches import orders, seeds, sets, torch_calls, values
 from samebits.diagnosis.patches.code_region import (
     CodeRegion,
+    ProjectSyntax,
     Refusal,
-    Sources,
     all_lines,
     lines_behind,
     named_lines,
@@ -94,7 +94,7 @@ def propose(
         pins: names of interventions that were needed too; a seed for a library that has no finding is part
             of every patch.
     """
-    sources = Sources(project)
+    sources = ProjectSyntax(project)
     refusals: list[str] = []
     more = _Draft(
         script=[
@@ -121,7 +121,7 @@ def without_finding(findings: Sequence[Finding], pins: Iterable[str]) -> list[st
     return [pin for pin in pins if known.isdisjoint(causes_shown_by(pin))]
 
 
-def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator[_Draft]:
+def _drafts(sources: ProjectSyntax, finding: Finding, refusals: list[str]) -> Iterator[_Draft]:
     """Yield the ways to remove one origin; if interventions showed its cause, first without other sources."""
     own = tuple(source for source in finding.origin.sources if source.cause == finding.cause)
     if finding.diagnosis.confirmed_by and own != finding.origin.sources:
@@ -137,7 +137,9 @@ def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator
         refusals.append(specification_of(finding.cause).no_patch or _NOTHING)
 
 
-def _ways(sources: Sources, finding: Finding, sites: list[Site], refusals: list[str]) -> Iterator[_Draft]:
+def _ways(
+    sources: ProjectSyntax, finding: Finding, sites: list[Site], refusals: list[str]
+) -> Iterator[_Draft]:
     causes = {finding.cause, *(source.cause for source in finding.origin.sources)}
     nearby = attempts(causes, Reach.NEARBY, Reach.ANYWHERE)
     if _is_other_seed(finding):
@@ -166,15 +168,19 @@ def attempts(causes: Iterable[Cause], *reaches: Reach) -> list[Attempt]:
 
 
 def _add_seeded_calls(
-    sources: Sources, finding: Finding, changes: dict[str, list[Change]], refusals: list[str]
+    sources: ProjectSyntax, finding: Finding, changes: dict[str, list[Change]], refusals: list[str]
 ) -> None:
     """Add seeds for the generators that libraries made for the user's line."""
     seed = usual_seed(sources.syntax(sources.project.script))
     for path, change in seeds.seeded_calls(sources, finding, seed):
         if isinstance(change, Refusal):
-            refusals.append(f"{os.path.basename(path)}:{change.line}: {change.why}")
+            refusals.append(_described(path, change))
         else:
             changes.setdefault(path, []).append(change)
+
+
+def _described(path: str, change: Change | Refusal) -> str:
+    return f"{os.path.basename(path)}:{change.line}: {change.why}"
 
 
 def _sites(origin: Origin) -> list[Site]:
@@ -207,21 +213,21 @@ def _global_draw(origin: Origin) -> bool:
 
 
 def _changes(
-    sources: Sources, tried: Iterable[Attempt], lines: Lines, refusals: list[str]
+    sources: ProjectSyntax, tried: Iterable[Attempt], lines: Lines, refusals: list[str]
 ) -> dict[str, list[Change]]:
     """Return the changes that rules propose on some lines."""
     changes: dict[str, list[Change]] = {}
     for path, numbers in lines.items():
         for change in _on_lines(sources, tried, path, frozenset(numbers)):
             if isinstance(change, Refusal):
-                refusals.append(f"{os.path.basename(path)}:{change.line}: {change.why}")
+                refusals.append(_described(path, change))
             else:
                 changes.setdefault(path, []).append(change)
     return changes
 
 
 def _on_lines(
-    sources: Sources, tried: Iterable[Attempt], path: str, numbers: frozenset[int]
+    sources: ProjectSyntax, tried: Iterable[Attempt], path: str, numbers: frozenset[int]
 ) -> Iterator[Change | Refusal]:
     syntax = sources.syntax(path)
     if syntax is None:
@@ -231,7 +237,7 @@ def _on_lines(
         yield from RULES[rule](CodeRegion(syntax, numbers, cause, seed))
 
 
-def _patch(sources: Sources, draft: _Draft, refusals: list[str]) -> Patch | None:
+def _patch(sources: ProjectSyntax, draft: _Draft, refusals: list[str]) -> Patch | None:
     """Return the patch of a draft; None if it changes nothing or the result is not valid Python."""
     edits: dict[str, list[Edit]] = {}
     why: list[str] = []
@@ -239,7 +245,7 @@ def _patch(sources: Sources, draft: _Draft, refusals: list[str]) -> Patch | None
     for path, changes in draft.changes.items():
         for change in _compatible(changes):
             edits.setdefault(path, []).extend(change.edits)
-            why.append(f"{os.path.basename(path)}:{change.line}: {change.why}" if change.line else change.why)
+            why.append(_described(path, change) if change.line else change.why)
             own = path == sources.project.script
             needs += [need for need in change.needs if own or not need.startswith("import:")]
             edits[path] += _imports(sources, path, change)
@@ -252,7 +258,7 @@ def _patch(sources: Sources, draft: _Draft, refusals: list[str]) -> Patch | None
 
 
 def _add_head(
-    sources: Sources, draft: _Draft, parts: tuple[list[str], dict[str, list[Edit]], list[str]],
+    sources: ProjectSyntax, draft: _Draft, parts: tuple[list[str], dict[str, list[Edit]], list[str]],
     refusals: list[str],
 ) -> None:  # fmt: skip
     """Add the seeds and switches that go into the script."""
@@ -274,7 +280,7 @@ def _add_head(
         why += [f"{os.path.basename(script)}: seed {seeded}"] if seeded else []
 
 
-def _imports(sources: Sources, path: str, change: Change) -> list[Edit]:
+def _imports(sources: ProjectSyntax, path: str, change: Change) -> list[Edit]:
     syntax = sources.syntax(path)
     modules = [need.partition(":")[2] for need in change.needs if need.startswith("import:")]
     edits = [import_edit(syntax, module) for module in modules] if syntax is not None else []
@@ -296,7 +302,7 @@ def _clash(edit: Edit, other: Edit) -> bool:
     return edit.start < other.end and other.start < edit.end
 
 
-def _patched(sources: Sources, path: str, edits: list[Edit]) -> PatchedFile | None:
+def _patched(sources: ProjectSyntax, path: str, edits: list[Edit]) -> PatchedFile | None:
     file = sources.project.file(path)
     if file is None:
         return None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits.causes import Cause
-    from samebits.diagnosis.patches.code_region import Sources
+    from samebits.diagnosis.patches.code_region import ProjectSyntax
     from samebits.diagnosis.patches.syntax import Syntax
 
 # Statements between imports that prepare the following ones.
@@ -50,7 +50,9 @@ def import_edit(syntax: Syntax, module: str) -> Edit | None:
     return Edit(at, at, f"import {module}\n")
 
 
-def head_edit(sources: Sources, syntax: Syntax, needs: Iterable[str], *, early: bool) -> Edit | str | None:
+def head_edit(
+    sources: ProjectSyntax, syntax: Syntax, needs: Iterable[str], *, early: bool
+) -> Edit | str | None:
     """Return an edit that puts seeds and switches after the imports of a script.
 
     Args:
@@ -145,7 +147,7 @@ def _prefix(syntax: Syntax) -> list[ast.stmt]:
     return prefix
 
 
-def _before_own(sources: Sources, syntax: Syntax, prefix: list[ast.stmt]) -> list[ast.stmt]:
+def _before_own(sources: ProjectSyntax, syntax: Syntax, prefix: list[ast.stmt]) -> list[ast.stmt]:
     for index, statement in enumerate(prefix):
         names = [alias.name for alias in getattr(statement, "names", ())]
         if isinstance(statement, ast.ImportFrom):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from samebits.comparison.results import Finding, Source
-    from samebits.diagnosis.patches.code_region import Find, Sources
+    from samebits.diagnosis.patches.code_region import Find, ProjectSyntax
     from samebits.diagnosis.patches.syntax import Syntax
 
 _GENERATORS = {name for library in LIBRARIES for name in library.generators}
@@ -90,10 +90,8 @@ def fresh_number(region: CodeRegion, call: ast.Call, library: str) -> tuple[str,
     if not region.syntax.repeats(call):
         return str(region.seed), ()
     if library == "random":
-        module = region.syntax.local_name("random") or "random"
-        return f"{module}.getrandbits(32)", ("import:random", "seed:random")
-    module = region.syntax.local_name("numpy") or "numpy"
-    return f"{module}.random.randint(2**31)", ("import:numpy", "seed:numpy")
+        return f"{region.module('random')}.getrandbits(32)", ("import:random", "seed:random")
+    return f"{region.module('numpy')}.random.randint(2**31)", ("import:numpy", "seed:numpy")
 
 
 def default_of_parameter(region: CodeRegion, name: ast.Name) -> Iterator[Change]:
@@ -293,7 +291,7 @@ def asked_of(finding: Finding) -> Source | None:
     return replace(source, library=_SEEDED_BY.get(source.library.package, source.library))
 
 
-def calls_of(sources: Sources, source: Source) -> list[tuple[Syntax, ast.Call]]:
+def calls_of(sources: ProjectSyntax, source: Source) -> list[tuple[Syntax, ast.Call]]:
     """Return the user's calls of the library function that drew: on the drawing line, else in any file.
 
     The object may have been made on another line than the one that draws.
@@ -307,7 +305,9 @@ def calls_of(sources: Sources, source: Source) -> list[tuple[Syntax, ast.Call]]:
     return on_line or [(s, node) for s, node in calls if _is_of(node, call)]
 
 
-def seeded_calls(sources: Sources, finding: Finding, seed: int) -> Iterator[tuple[str, Change | Refusal]]:
+def seeded_calls(
+    sources: ProjectSyntax, finding: Finding, seed: int
+) -> Iterator[tuple[str, Change | Refusal]]:
     """Yield the changes that pass a seed to such calls, each with its file.
 
     Args:
@@ -339,8 +339,7 @@ def _seeded(region: CodeRegion, node: ast.Call, call: LibraryCall) -> Change | R
         return Refusal(f"`{name}` is called repeatedly: make one generator and pass it on", node.lineno)
     number, needs = fresh_number(region, node, "random" if region.cause == "unseeded-python" else "numpy")
     if call.parameter == _GENERATOR:
-        module = region.syntax.local_name("numpy") or "numpy"
-        number, needs = f"{module}.random.default_rng({region.seed})", ("import:numpy",)
+        number, needs = f"{region.module('numpy')}.random.default_rng({region.seed})", ("import:numpy",)
     if call.parameter in SEEDED_OBJECTS:
         module, _, made = SEEDED_OBJECTS[call.parameter].partition(".")
         local = region.syntax.local_name(module)

@@ -30,6 +30,7 @@ _FILLING = (
     "cauchy_", "geometric_",
 )  # fmt: skip
 _DETERMINISTIC = "torch.use_deterministic_algorithms"
+_SET_THREADS = "torch.set_num_threads"
 _LOADER = "torch.utils.data.DataLoader"
 # With `num_workers=0` DataLoader raises a ValueError for each of these (torch/utils/data/dataloader.py).
 _ONLY_WITH_WORKERS = ("multiprocessing_context", "prefetch_factor", "persistent_workers", "timeout")
@@ -86,34 +87,33 @@ def _is_size(region: CodeRegion, node: ast.expr) -> bool:
     return False
 
 
+def _calls_in_file(region: CodeRegion, name: str) -> Iterator[ast.Call]:
+    for node in region.syntax.nodes:
+        if isinstance(node, ast.Call) and region.syntax.name(node.func) == name:
+            yield node
+
+
 def kernels(region: CodeRegion) -> Iterator[Change | Refusal]:
     """Turn on `use_deterministic_algorithms`, also where the script turns it off."""
-    for node in region.syntax.nodes:
-        if (
-            isinstance(node, ast.Call)
-            and region.syntax.name(node.func) == "torch.use_deterministic_algorithms"
-        ):
-            mode = node.args[0] if node.args else getattr(keyword_of(node, "mode"), "value", None)
-            if isinstance(mode, ast.expr) and literal_value(mode) is not True:
-                yield region.replace(mode, "True", "use deterministic algorithms")
-                return
+    for call in _calls_in_file(region, _DETERMINISTIC):
+        mode = call.args[0] if call.args else getattr(keyword_of(call, "mode"), "value", None)
+        if isinstance(mode, ast.expr) and literal_value(mode) is not True:
+            yield region.replace(mode, "True", "use deterministic algorithms")
+            return
     yield Change((), "use deterministic algorithms", 0, ("deterministic:",))
 
 
 def threads(region: CodeRegion) -> Iterator[Change | Refusal]:
     """Replace a number of threads that changes by a constant."""
     for call in region.calls():
-        sets = region.syntax.name(call.func) in ("torch.set_num_threads", "torch.set_num_interop_threads")
+        sets = region.syntax.name(call.func) in (_SET_THREADS, "torch.set_num_interop_threads")
         if sets and call.args and not isinstance(literal_value(call.args[0]), int):
             yield region.replace(call.args[0], "1", "fix the number of threads")
 
 
 def one_thread(region: CodeRegion) -> Iterator[Change | Refusal]:
     """Set the number of threads if the script does not."""
-    if not any(
-        isinstance(node, ast.Call) and region.syntax.name(node.func) == "torch.set_num_threads"
-        for node in region.syntax.nodes
-    ):
+    if not any(_calls_in_file(region, _SET_THREADS)):
         yield Change((), "fix the number of threads", 0, ("threads:",))
 
 
@@ -128,9 +128,7 @@ def benchmarks(region: CodeRegion) -> Iterator[Change | Refusal]:
 
 def loaders(region: CodeRegion) -> Iterator[Change | Refusal]:
     """Turn on `in_order` where batches come in the order in which workers finish them."""
-    for call in region.syntax.nodes:
-        if not isinstance(call, ast.Call) or region.syntax.name(call.func) != _LOADER:
-            continue
+    for call in _calls_in_file(region, _LOADER):
         in_order = keyword_of(call, "in_order")
         if in_order is not None and literal_value(in_order.value) is False:
             yield region.replace(in_order.value, "True", "take batches in order, not as workers finish them")
@@ -146,9 +144,7 @@ def loader_generator(region: CodeRegion) -> Iterator[Change | Refusal]:
 
 def without_workers(region: CodeRegion) -> Iterator[Change | Refusal]:
     """Load without workers, so that nothing depends on which one comes first."""
-    for call in region.syntax.nodes:
-        if not isinstance(call, ast.Call) or region.syntax.name(call.func) != _LOADER:
-            continue
+    for call in _calls_in_file(region, _LOADER):
         workers = keyword_of(call, "num_workers")
         if workers is None or literal_value(workers.value) == 0:
             continue

@@ -47,9 +47,10 @@ def entropy(region: CodeRegion) -> Iterator[Change | Refusal]:
         name = region.syntax.name(call.func)
         if name in ("random.SystemRandom", "secrets.SystemRandom") and not call.args:
             number, needs = fresh_number(region, call, "random")
-            module = region.syntax.local_name("random") or "random"
             why = "replace the system's generator by one with a seed"
-            yield region.replace(call, f"{module}.Random({number})", why, "import:random", *needs)
+            yield region.replace(
+                call, f"{region.module('random')}.Random({number})", why, "import:random", *needs
+            )
         elif name in _FROM_RANDOM:
             yield _drawn(region, call, name)
         elif name.startswith("tempfile."):
@@ -58,12 +59,11 @@ def entropy(region: CodeRegion) -> Iterator[Change | Refusal]:
 
 def _drawn(region: CodeRegion, call: ast.Call, name: str) -> Change | Refusal:
     argument = region.syntax.source(call.args[0]) if call.args else _DEFAULT_BYTES
-    random = region.syntax.local_name("random") or "random"
     module = name.partition(".")[0]
     local = region.syntax.local_name(module)
     if module == "uuid" and not local:
         return Refusal(f"`{name}` is imported by name: draw from the seeded `random` instead", call.lineno)
-    text = _FROM_RANDOM[name].format(argument, random=random, uuid=local)
+    text = _FROM_RANDOM[name].format(argument, random=region.module("random"), uuid=local)
     return region.replace(call, text, f"replace {name} by Python's generator, seeded", *_NEEDS)
 
 
