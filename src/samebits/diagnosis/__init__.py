@@ -1,1 +1,1 @@
-"""Causes: which interventions to try, the smallest set of them that helps, and what to change."""
+"""Causes of a difference: interventions to try, the smallest set that helps, remedies and patches."""

@@ -1,4 +1,4 @@
-"""What a set of interventions that made runs identical says of the findings."""
+"""The findings in the light of interventions that made runs identical, or did not."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Confirmation:
     """Pairs of runs with interventions.
 
     Args:
-        interventions: their names.
-        identical: how many pairs were identical.
-        pairs: how many were made.
-        steps: after how many steps the runs were ended; None where they went to their ends.
+        interventions: names of the interventions.
+        identical: number of identical pairs.
+        pairs: number of pairs.
+        steps: number of steps after which the runs were ended; None if they ran to their ends.
     """
 
     interventions: InterventionSet
@@ -42,7 +42,7 @@ class Confirmation:
         return self.identical == self.pairs > 0
 
     def line(self) -> str:
-        """As a line of evidence."""
+        """Return it as a line of evidence."""
         single = self.identical == self.pairs == 1
         pairs = "1 pair" if single else f"{self.identical} of {self.pairs} pairs"
         verb, whose = ("was", "its") if single else ("were", "their")
@@ -51,16 +51,16 @@ class Confirmation:
 
 
 def words_of(interventions: InterventionSet) -> str:
-    """Interventions in words: `with the hash seed fixed and with the clock frozen`."""
+    """Put interventions in words: `with the hash seed fixed and with the clock frozen`."""
     return " and ".join(intervention_named(name).words for name in interventions)
 
 
 def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Finding, ...]:
-    """Return the findings with what the interventions show: evidence, a cause where it was open or another.
+    """Return the findings with the evidence of the interventions, and with the causes that they show.
 
     Each intervention speaks for the findings that have one of its causes; if there are none, for the first
-    whose cause is open. A cause that the draw log suggested gives way only where one intervention alone
-    made the runs identical: then it speaks for the first finding, and all others are of its cause.
+    finding whose cause is unknown. A cause that the draw log suggested is replaced only where a single
+    intervention made the runs identical: it then speaks for the first finding, and all others get its cause.
 
     Args:
         findings: the origins, the first one first.
@@ -72,19 +72,23 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
     alone = len(confirmed.interventions) == 1
     for name in confirmed.interventions:
         causes = causes_shown_by(name)
-        spoken_for = _spoken_for(listed, causes, alone=alone)
+        confirmed_at = _confirmed_at(listed, causes, alone=alone)
         for at, finding in enumerate(listed):
-            if at in spoken_for:
-                listed[at] = _caused(finding.confirmed(confirmed.line()), name, confirmed.interventions)
+            if at in confirmed_at:
+                listed[at] = _with_shown_cause(
+                    finding.confirmed(confirmed.line()), name, confirmed.interventions
+                )
             elif alone:
-                listed[at] = _caused(finding, name, confirmed.interventions)
-        if not spoken_for:
-            listed += _met(listed, causes, confirmed)
+                listed[at] = _with_shown_cause(finding, name, confirmed.interventions)
+        if not confirmed_at:
+            listed += _separate_finding(listed, causes, confirmed)
     return tuple(listed)
 
 
-def _met(findings: Sequence[Finding], causes: tuple[Cause, ...], confirmed: Confirmation) -> list[Finding]:
-    """A finding of its own for a source that met another one at the same place, of which that one is told."""
+def _separate_finding(
+    findings: Sequence[Finding], causes: tuple[Cause, ...], confirmed: Confirmation
+) -> list[Finding]:
+    """Return a new finding for a source that a finding tells only as part of its own."""
     for finding in findings:
         fixed = (
             each
@@ -93,18 +97,18 @@ def _met(findings: Sequence[Finding], causes: tuple[Cause, ...], confirmed: Conf
         )
         own = next(fixed, None)
         if own is not None and own.site is not None:
-            place = finding.origin.entered_site or finding.origin.site
-            entered = None if place == own.site else place
+            site = finding.origin.entered_site or finding.origin.site
+            entered = None if site == own.site else site
             origin = replace(
                 finding.origin, site=own.site, entered_site=entered, other_site=None, sources=(own,)
             )
-            met = replace(finding, origin=origin, remedy=None)
-            return [met.with_cause(own.cause).confirmed(confirmed.line())]
+            separate = replace(finding, origin=origin, remedy=None)
+            return [separate.with_cause(own.cause).confirmed(confirmed.line())]
     return []
 
 
-def _caused(finding: Finding, intervention: str, interventions: InterventionSet) -> Finding:
-    """Return the finding with the cause that an intervention shows, and only those sources that are fixed."""
+def _with_shown_cause(finding: Finding, intervention: str, interventions: InterventionSet) -> Finding:
+    """Return the finding with the cause that an intervention shows, without sources it does not fix."""
     cause = cause_of_intervention(finding, intervention)
     sources = tuple(
         each for each in finding.origin.sources if each.cause != cause or fixed_by(each, interventions)
@@ -113,13 +117,13 @@ def _caused(finding: Finding, intervention: str, interventions: InterventionSet)
 
 
 def by_source(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings for which a patch is tried at once, one for each source where several met at one place.
+    """Return the findings for which a patch is tried at once: one for each source, also at a shared site.
 
     Args:
         findings: the origins.
 
     Returns:
-        none where the record does not show what one of them comes from.
+        none if the record does not show the source of one of them.
     """
     listed: list[Finding] = []
     for finding in findings:
@@ -138,7 +142,7 @@ def by_source(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _is_shown(finding: Finding) -> bool:
-    """Whether an operation shows the finding's cause by itself, or the draw log has sources of no other."""
+    """Tell whether an operation alone shows the finding's cause, or all sources in the draw log have it."""
     known = specification_of(finding.cause)
     seen = not finding.origin.sources and known.seen_as == finding.origin.entry
     drawn = {source.cause for source in finding.origin.sources} == {finding.cause}
@@ -146,7 +150,7 @@ def _is_shown(finding: Finding) -> bool:
 
 
 def _of_their_own(origin: Origin) -> list[Source]:
-    """The sources, without the memory that a generator of NumPy's at the same line fills itself."""
+    """Return the sources, without memory that a NumPy generator on the same line fills itself."""
     filled = {source.site for source in origin.sources if source.cause == Cause.UNSEEDED_NUMPY}
     return [
         s for s in origin.sources if s.cause != Cause.UNINITIALIZED or s.site is None or s.site not in filled
@@ -154,7 +158,7 @@ def _of_their_own(origin: Origin) -> list[Source]:
 
 
 def _of_source(finding: Finding, source: Source) -> Finding:
-    """The finding at the line of one of its sources."""
+    """Return the finding at the line of one of its sources."""
     own = finding.with_cause(source.cause).with_sources((source,))
     if source.site is None or source.site == finding.origin.site:
         return own
@@ -162,18 +166,18 @@ def _of_source(finding: Finding, source: Source) -> Finding:
 
 
 def unexplained(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Finding, ...]:
-    """Return the findings where interventions helped that have no way to act: seen, and no cause."""
+    """Return the findings where interventions helped although nothing shows that they can have acted."""
     first, *others = findings
     line = Evidence.of(EvidenceCode.INTERVENTIONS_WITHOUT_TRACE, confirmed.line())
     return (first.with_evidence(line), *others)
 
 
 def withdrawn(findings: Sequence[Finding], in_vain: Collection[str]) -> tuple[Finding, ...]:
-    """The findings without the causes that draws suggested and whose interventions did not help.
+    """Return the findings without the causes that draws suggested and whose interventions did not help.
 
     Args:
         findings: the origins.
-        in_vain: interventions with which the runs still differed, and where they had differed before.
+        in_vain: interventions with which the runs still differed, at the same event as before.
     """
     return tuple(_withdrawn(finding, frozenset(in_vain)) for finding in findings)
 
@@ -193,7 +197,7 @@ def _withdrawn(finding: Finding, in_vain: frozenset[str]) -> Finding:
 
 
 def remedied(finding: Finding, confirmed: Confirmation) -> Finding:
-    """The finding whose remedy does what the interventions did, with what came of the interventions."""
+    """Return the finding with the result of the interventions, if its remedy does the same."""
     remedy = finding.remedy
     if remedy is None or remedy.trial is not None or not confirmed.certain:
         return finding
@@ -210,7 +214,7 @@ def remedied(finding: Finding, confirmed: Confirmation) -> Finding:
 
 
 def failed_note(result: SearchResult) -> Note | None:
-    """What to say where no set of interventions made the runs identical."""
+    """Return the note that no set of interventions made the runs identical; None if none was tried."""
     alone = [trial for trial in result.trials if trial.outcome == "different"]
     if not alone:
         return None
@@ -219,17 +223,17 @@ def failed_note(result: SearchResult) -> Note | None:
 
 
 def _at_source(finding: Finding) -> Finding:
-    """The finding at the line that took the value, if all that is known of its cause points to one.
+    """Move the finding to the line that took the value, if everything about its cause points to one line.
 
     A line that was named for a value of another cause, such as a listing of files whose names are random,
-    gives way to the latest source of the cause that the interventions have shown.
+    is replaced by the latest source of the cause that the interventions have shown.
     """
     origin = finding.origin
     own = [source.site for source in origin.sources if source.cause == finding.cause]
     site = _taken_at(own)
     if finding.cause == Cause.WALL_CLOCK and site is None:
         site = _timed_at(finding.origin)
-    if _stands_at_another(finding):
+    if _is_at_other_cause(finding):
         site = site or (own[0] if own else None)
     elif origin.entered_site is not None:
         return finding
@@ -238,8 +242,8 @@ def _at_source(finding: Finding) -> Finding:
     return replace(finding, origin=origin.taken_at(site))
 
 
-def _stands_at_another(finding: Finding) -> bool:
-    """Tell whether it was put at the line of a source that is of another cause."""
+def _is_at_other_cause(finding: Finding) -> bool:
+    """Tell whether the finding stands at the line of a source of another cause."""
     there = {source.cause for source in finding.origin.sources if source.site == finding.origin.site}
     return finding.origin.entered_site is not None and bool(there) and finding.cause not in there
 
@@ -249,16 +253,16 @@ def _taken_at(sites: list[Site | None]) -> Site | None:
 
 
 def _timed_at(origin: Origin) -> Site | None:
-    """Where a function that reads the clock before and after something ends the measurement.
+    """Return where a function that reads the clock before and after something ends the measurement.
 
-    Of the sources those that can have mattered come first, the latest of them before the others.
+    ProjectSyntax that can have mattered come first, and of those the latest.
     """
     sites = [source.site for source in origin.sources if source.cause == Cause.WALL_CLOCK]
     functions = {None if site is None else (site.file, site.function) for site in sites}
     return sites[0] if len(functions) == 1 else None
 
 
-def _spoken_for(findings: list[Finding], causes: tuple[Cause, ...], *, alone: bool) -> list[int]:
+def _confirmed_at(findings: list[Finding], causes: tuple[Cause, ...], *, alone: bool) -> list[int]:
     numbered = list(enumerate(findings))
     fitting = [at for at, finding in numbered if finding.cause in causes]
     if alone:

@@ -1,4 +1,4 @@
-"""Which interventions may make runs identical, by what is known of where they part."""
+"""The interventions that may make runs identical, judged by the findings and the user's source."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from samebits.diagnosis.search import InterventionSet
 
 _MOST_FINDINGS = 3
-# What no draw shows: hashes, addresses, and facts that a script reads out of files such as /proc/meminfo.
+# No draw shows these: hashes, addresses, and facts that a script reads from files such as /proc/meminfo.
 _UNSEEN: tuple[InterventionSet, ...] = (("hash-seed",), ("layout",), FACTS)
 _SHARED = ("serial-processes",)  # memory that other processes write
-# Where a difference came in without a known cause.
-_BY_ENTRY: dict[OriginKind, tuple[InterventionSet, ...]] = {
+# For differences without a known cause, by origin kind.
+_BY_KIND: dict[OriginKind, tuple[InterventionSet, ...]] = {
     # No op was found: compiled code has none to look at.
     OriginKind.NONE: (("deterministic",), ("threads",), ("eager",)),
     OriginKind.KERNEL: (("deterministic",), ("threads",)),
@@ -36,8 +36,8 @@ _BY_ENTRY: dict[OriginKind, tuple[InterventionSet, ...]] = {
     OriginKind.BATCH: (*_UNSEEN, ("workers",), ("fill",)),
 }
 Trace = Literal["record", "source"]
-"""Where the trace is: in the record it is at the place, a word of the source may stand anywhere."""
-_SET, _KEYS, _TEXT = "<set>", "<keys>", "<text>"  # words for expressions that have no name
+"""The kind of a trace: one in the record is at the finding, a name in the source may be anywhere."""
+_SET, _KEYS, _TEXT = "<set>", "<keys>", "<text>"  # names for expressions that have none
 _SETS = (
     rf"{_SET}|{_KEYS}|builtins\.(set|frozenset|hash)$|__hash__|Set$|"
     r"\.(union|intersection|difference|symmetric_difference)$"
@@ -61,10 +61,10 @@ _SHOWING = ("print", "debug", "info", "warning", "error", "write", "log", "forma
 
 
 def likely_interventions(findings: Iterable[Finding]) -> tuple[InterventionSet, ...]:
-    """Sets of interventions that the evidence suggests, the likeliest first.
+    """Return the sets of interventions that the evidence suggests, the likeliest first.
 
-    Where there are several findings, the first sets hold an intervention for each; findings whose cause is
-    known come before the others. The last sets hold one for each source that was seen at one finding.
+    With several findings, the first sets hold an intervention for each; findings with a known cause come
+    before the others. The last sets hold one intervention for each source seen at one finding.
 
     Args:
         findings: the origins, the first one first.
@@ -72,11 +72,11 @@ def likely_interventions(findings: Iterable[Finding]) -> tuple[InterventionSet, 
     ranked = sorted(findings, key=lambda finding: finding.cause == Cause.UNKNOWN)
     choices = [sets for sets in map(_choices, ranked) if sets]
     together = _merged(sets[0] for sets in choices)
-    # Behind the first origin the order of a batch and what is in it may come from one generator each.
+    # Behind the first origin, the order of a batch and its contents may come from one generator each.
     sources = [_merged(_of_sources(finding)) for finding in ranked if finding.cause == Cause.UNKNOWN]
     all_sources = _merged([together, *sources]) if len(choices) > 1 else ()
     alone = [interventions for sets in choices[:_MOST_FINDINGS] for interventions in sets]
-    # Two sources may meet in one place, such as an index from a sampler and one that a dataset draws.
+    # Two sources may meet at one site, such as an index from a sampler and one that a dataset draws.
     meeting = [_merged(_of_sources(finding)) for finding in ranked[:_MOST_FINDINGS]]
     return tuple(
         dict.fromkeys(
@@ -86,7 +86,7 @@ def likely_interventions(findings: Iterable[Finding]) -> tuple[InterventionSet, 
 
 
 def every_intervention(possible: Iterable[str], first: Iterable[InterventionSet] = ()) -> InterventionSet:
-    """All interventions that are possible, those of likely sets first.
+    """Return all possible interventions, those of likely sets first.
 
     Args:
         possible: names of the interventions that can be used here.
@@ -102,7 +102,7 @@ def every_intervention(possible: Iterable[str], first: Iterable[InterventionSet]
 
 
 def cause_of_intervention(finding: Finding, intervention: str) -> Cause:
-    """The cause that is shown by an intervention that made the runs identical.
+    """Return the cause shown by an intervention that made the runs identical.
 
     Args:
         finding: the origin.
@@ -111,7 +111,7 @@ def cause_of_intervention(finding: Finding, intervention: str) -> Cause:
     causes = causes_shown_by(intervention)
     if finding.cause in causes:
         return finding.cause
-    # No op was found, so none that had another number of threads.
+    # No op was found, so none can have run with another number of threads.
     if finding.origin.entry == OriginKind.NONE and Cause.NONDETERMINISTIC_KERNEL in causes:
         return Cause.NONDETERMINISTIC_KERNEL
     fitting = [cause for cause in causes if specification_of(cause).seen_as in (None, finding.origin.entry)]
@@ -119,18 +119,18 @@ def cause_of_intervention(finding: Finding, intervention: str) -> Cause:
 
 
 def fixed_by(source: Source, interventions: InterventionSet) -> bool:
-    """Tell whether one of some interventions fixes what a source gives, as far as is known."""
+    """Tell whether one of some interventions fixes the values of a source, as far as is known."""
     known = _of_row(source.cause, source.op)
     return not known or not set(known).isdisjoint(interventions)
 
 
 def interventions_of(source: Source) -> InterventionSet:
-    """The interventions that fix what a source gives, by the table of remedies."""
+    """Return the interventions that fix the values of a source, by the table of remedies."""
     return _of_row(source.cause, source.op)
 
 
 def _choices(finding: Finding) -> tuple[InterventionSet, ...]:
-    """Sets of interventions for one finding: of the sources that differed, of its cause, of its entry."""
+    """Return sets of interventions for one finding: for its sources, its cause and its origin kind."""
     by_source = _of_sources(finding)
     by_cause = [
         interventions
@@ -138,7 +138,7 @@ def _choices(finding: Finding) -> tuple[InterventionSet, ...]:
         for interventions in specification_of(source.cause).interventions
     ]
     known = specification_of(finding.cause).interventions
-    sets = (*by_source, *known, *by_cause, *_BY_ENTRY[finding.origin.entry])
+    sets = (*by_source, *known, *by_cause, *_BY_KIND[finding.origin.entry])
     return tuple(dict.fromkeys(interventions for interventions in sets if interventions))
 
 
@@ -161,14 +161,14 @@ def _merged(sets: Iterable[InterventionSet]) -> InterventionSet:
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """What shows that an intervention can have acted.
+    """The signs that an intervention can have acted.
 
     Args:
-        entries: how a difference comes in that it can take away.
+        kinds: the origin kinds of differences that it can remove.
         words: a regular expression for names in the user's source that use what it fixes; empty for none.
     """
 
-    entries: tuple[OriginKind, ...] = ()
+    kinds: tuple[OriginKind, ...] = ()
     words: str = ""
 
 
@@ -209,26 +209,26 @@ MECHANISMS: Mapping[str, Mechanism] = {
 def traces(
     findings: Iterable[Finding], sources: Iterable[Source], words: frozenset[str]
 ) -> dict[str, Trace] | None:
-    """For each intervention that can have acted, where that shows; None where nothing can be said.
+    """Return the kind of trace of each intervention that can have acted; None if nothing can be said.
 
     Args:
         findings: the origins.
-        sources: draws that differed before the runs parted, beside those of the findings.
-        words: of the user's source (`words_of`); without any the source is not known.
+        sources: draws that differed before the runs diverged, beside those of the findings.
+        words: names in the user's source (`names_used`); none if the source is not known.
     """
     if not words:
         return None
     listed = list(findings)
     drawn = [*sources, *(source for finding in listed for source in finding.origin.sources)]
     causes = {finding.cause for finding in listed} | {source.cause for source in drawn}
-    entries = {finding.origin.entry for finding in listed}
+    kinds = {finding.origin.entry for finding in listed}
     by_row = {intervention for source in drawn for intervention in interventions_of(source)}
     where: dict[str, Trace] = {}
     for intervention, mechanism in MECHANISMS.items():
         if (
             intervention in by_row
             or causes & causes_acted_on_by(intervention)
-            or entries & set(mechanism.entries)
+            or kinds & set(mechanism.kinds)
         ):
             where[intervention] = "record"
         elif mechanism.words and any(re.search(mechanism.words, word) for word in words):
@@ -236,17 +236,15 @@ def traces(
     return where
 
 
-def unable(interventions: InterventionSet, found: Mapping[str, Trace] | None) -> InterventionSet:
-    """Those of some interventions of which nothing shows that they can have acted."""
-    return (
-        ()
-        if found is None
-        else tuple(intervention for intervention in interventions if intervention not in found)
-    )
+def unable(interventions: InterventionSet, traced: Mapping[str, Trace] | None) -> InterventionSet:
+    """Return those of some interventions that have no trace, so nothing shows that they can have acted."""
+    if traced is None:
+        return ()
+    return tuple(intervention for intervention in interventions if intervention not in traced)
 
 
-def words_of(files: Iterable[SourceFile]) -> frozenset[str]:
-    """The full names that the user's source uses, keywords as `=name`, and what stands for sets and texts."""
+def names_used(files: Iterable[SourceFile]) -> frozenset[str]:
+    """Return the full names in the user's source, keywords as `=name`, and marks for sets and texts."""
     words: set[str] = set()
     for file in files:
         try:
@@ -281,7 +279,7 @@ def _is_view(node: ast.AST) -> bool:
 
 
 def _is_text(syntax: Syntax, node: ast.AST) -> bool:
-    """Tell whether an expression may be the text of an object, with its address."""
+    """Tell whether an expression may be the text of an object, which contains its address."""
     if isinstance(node, ast.Call):
         return syntax.name(node.func) in ("builtins.repr", "builtins.str", "builtins.format")
     return isinstance(node, ast.JoinedStr)

@@ -1,4 +1,4 @@
-"""The remedy for a finding: what to change, and which controls of `samebits run` do the same."""
+"""Remedies for findings: the change to make, and the controls of `samebits run` that do the same."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from samebits.causes import Cause, causes_shown_by, specification_of
 from samebits.causes.unseeded import BY_LIBRARY
 from samebits.comparison.results import Remedy, site_text
 from samebits.determinism.deterministic_ops import ADVICE
-from samebits.diagnosis.patches.code_region import Sources
-from samebits.diagnosis.patches.propose import propose, unspoken
+from samebits.diagnosis.patches.code_region import ProjectSyntax
+from samebits.diagnosis.patches.propose import propose, without_finding
 from samebits.diagnosis.patches.seeds import MADE, SEEDED_OBJECTS, asked_of, calls_of
 
 if TYPE_CHECKING:
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding, Origin, Source
     from samebits.diagnosis.patches.edits import Patch, Project
 
-_SHOWN = 4  # findings whose change is shown on the user's own line
+_SHOWN = 4  # number of findings for which the change is shown on the user's own line
 
 
 def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | None:
-    """What to change so that a difference goes; None where the cause is not known.
+    """Return the change that removes a difference; None if the cause is not known.
 
     Args:
         finding: the origin.
-        project: the user's files, to show the change on the user's own line; None leaves it out.
+        project: the user's files, to show the change on the user's own line; None shows none.
     """
     source = _source(finding, project)
     asked = asked_of(finding)
@@ -38,7 +38,7 @@ def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | Non
     advice = specification_of(finding.cause).advice_for(source, in_worker=_in_worker(finding))
     if advice is None:
         return None
-    text = _with_place(advice.text, finding)
+    text = _with_site(advice.text, finding)
     if asked is not None:
         text = _with_call(text, asked, project, made=made)
     remedy = Remedy(text, controls=advice.controls)
@@ -49,7 +49,7 @@ def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | Non
 
 
 def with_remedies(comparison: Comparison, project: Project | None = None) -> Comparison:
-    """The comparison with a remedy for each finding that has none yet."""
+    """Return the comparison with a remedy for each finding that has none yet."""
     findings = tuple(
         finding
         if finding.remedy is not None
@@ -60,7 +60,7 @@ def with_remedies(comparison: Comparison, project: Project | None = None) -> Com
 
 
 def with_whole_set(comparison: Comparison, interventions: Sequence[str], project: Project) -> Comparison:
-    """The comparison whose first remedy is all of what the interventions did that made the runs identical.
+    """Return the comparison with one remedy, at the first finding, for everything that the interventions did.
 
     Args:
         comparison: with a remedy for each finding whose cause is known.
@@ -73,10 +73,11 @@ def with_whole_set(comparison: Comparison, interventions: Sequence[str], project
     own = [first, *(each for each in others if _does_some_of(each.remedy, interventions))]
     remedies = [each.remedy for each in own if each.remedy is not None]
     advised = [
-        specification_of(causes_shown_by(name)[0]).advice_for("") for name in unspoken(own, interventions)
+        specification_of(causes_shown_by(name)[0]).advice_for("")
+        for name in without_finding(own, interventions)
     ]
     texts = [each.text for each in (*remedies, *advised) if each is not None]
-    if len(dict.fromkeys(texts)) < 2:  # it is one thing
+    if len(dict.fromkeys(texts)) < 2:  # there is only one change
         return comparison
     trial = next((remedy.trial for remedy in remedies if remedy.trial is not None), None)
     whole = Remedy("; ".join(dict.fromkeys(texts)), tuple(interventions), trial=trial)
@@ -90,13 +91,13 @@ def _does_some_of(remedy: Remedy | None, interventions: Sequence[str]) -> bool:
 
 
 def _shown(remedy: Remedy, patch: Patch) -> Remedy:
-    """The remedy with the lines of a patch."""
+    """Return the remedy with the lines of a patch."""
     before, after = patch.first
     return replace(remedy, before=before, after=after, changes=patch.changes())
 
 
 def op_advice(op: str) -> str:
-    """What to use in place of an op that has no deterministic kernel, by its name in torch; else empty."""
+    """Return the substitute for an op without a deterministic kernel, by its name in torch; else empty."""
     name = op.partition("::")[2].partition(".")[0].lower()
     words = {word for word in name.split("_") if word} - {"backward"}
     for advice in ADVICE:
@@ -107,34 +108,34 @@ def op_advice(op: str) -> str:
 
 
 def _source(finding: Finding, project: Project | None) -> str:
-    """What gave the evidence: the first draw of the finding's cause, else a call on its line, else the op."""
+    """Return the first draw of the finding's cause, else a call on its line, else the op."""
     drawn = (source.op for source in finding.origin.sources if source.cause == finding.cause)
     return next(drawn, "") or _called(finding, project) or finding.origin.op or ""
 
 
 def _with_call(text: str, asked: Source, project: Project | None, *, made: bool) -> str:
-    """The sentence, with the parameter by which the library that the user's line calls takes a seed."""
+    """Add the parameter by which the library that the user's line calls takes a seed."""
     call = asked.library
     if call is None or not call.parameter or call.parameter in SEEDED_OBJECTS:
         return text
-    found = calls_of(Sources(project), asked) if project is not None else []
-    name = found[0][0].source(found[0][1].func) if found else call.name
+    calls = calls_of(ProjectSyntax(project), asked) if project is not None else []
+    name = calls[0][0].source(calls[0][1].func) if calls else call.name
     given = f"pass `{call.parameter}=` to `{name}(...)`"
     return f"{given}: it makes a generator of its own" if made else f"{text}; or {given}"
 
 
 def _called(finding: Finding, project: Project | None) -> str:
-    """What the line calls that no draw shows, such as `builtins.hash`."""
+    """Return the first function called on the line that no draw shows, such as `builtins.hash`."""
     unseen = specification_of(finding.cause).undrawn_calls
     names = _calls(finding.origin, project) if unseen else []
     return next((name for name in names if name in unseen), "")
 
 
 def _calls(origin: Origin, project: Project | None) -> list[str]:
-    """The full names of what the line of a finding calls, where its file is the user's."""
+    """Return the full names of the functions that the line of a finding calls, if its file is the user's."""
     if project is None or origin.site is None:
         return []
-    syntax = Sources(project).syntax(origin.site.file)
+    syntax = ProjectSyntax(project).syntax(origin.site.file)
     return [] if syntax is None else [syntax.name(call.func) for call in syntax.calls({origin.site.line})]
 
 
@@ -142,11 +143,11 @@ def _in_worker(finding: Finding) -> bool:
     return any(source.in_worker and source.cause == finding.cause for source in finding.origin.sources)
 
 
-def _with_place(text: str, finding: Finding) -> str:
-    """The sentence, with the line of the source where that is not the finding's own."""
+def _with_site(text: str, finding: Finding) -> str:
+    """Add the line of the source, if that is not the finding's own."""
     drawn = (source for source in finding.origin.sources if source.cause == finding.cause)
     source = next(drawn, None)
     if source is None or source.site is None or source.site == finding.origin.site:
         extra = op_advice(finding.origin.op or "") if finding.cause == Cause.NONDETERMINISTIC_KERNEL else ""
-        return f"{text}; or instead of the op: {extra}" if extra else text
+        return f"{text}; or replace the op: {extra}" if extra else text
     return f"{text} ({source.op} at {site_text(source.site)})"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Outcome = Literal["identical", "different", "failed", "no time"]
-"""What came of runs with interventions; `failed`: they could not be judged; `no time`: they were not made."""
+"""The result of runs with interventions; `failed`: not judged; `no time`: not made."""
 InterventionSet = tuple[str, ...]
 
 
@@ -19,8 +19,8 @@ class Trial:
     """Runs with some interventions.
 
     Args:
-        interventions: their names, in the order in which they were asked for.
-        outcome: what came of them.
+        interventions: their names, in the order in which they were requested.
+        outcome: the result.
     """
 
     interventions: InterventionSet
@@ -29,13 +29,12 @@ class Trial:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found.
+    """The result of a search.
 
     Args:
-        interventions: the smallest set that made the runs identical; None when no set did, or time ran out
-            before.
-        trials: everything that was tried, in order.
-        minimal: whether every smaller set that the search would try was tried.
+        interventions: the smallest set that made the runs identical; None if none did, or time ran out first.
+        trials: all trials, in order.
+        minimal: whether the search tried every smaller set that it would try.
     """
 
     interventions: InterventionSet | None
@@ -51,27 +50,27 @@ def search(
 ) -> SearchResult:
     """Look for the smallest set of interventions with which runs are identical.
 
-    First the likely sets are tried, in order; the first that helps is made smaller. If none does, all
-    interventions are tried at once, and their halves, in the manner of delta debugging (A. Zeller and
+    The likely sets are tried first, in order, and the first that helps is made smaller. If none does, all
+    interventions are tried at once, then their halves, in the manner of delta debugging (A. Zeller and
     R. Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28(2), 2002). If all at once
     cannot be judged, each is tried alone.
 
     Args:
         likely: sets of interventions, the likeliest first.
         every: all interventions, the likeliest first.
-        test: runs the script with some interventions; not asked twice for the same set.
-        needed: those of some interventions that do not follow from the others of them; sets that need the
-            same ones are the same set.
+        test: runs the script with some interventions; it is not called twice for the same set.
+        needed: drops the interventions that follow from others of the set; sets with the same rest are the
+            same set.
     """
     return _Search(test, needed).run(likely, every)
 
 
-class _OutOfTime(Exception):  # noqa: N818 - it is no error
+class _OutOfTime(Exception):  # noqa: N818 - it is not an error
     """No more runs can be made."""
 
 
 class _Search:
-    """One search, and what it has tried."""
+    """One search and its trials so far."""
 
     def __init__(
         self, test: Callable[[InterventionSet], Outcome], needed: Callable[[InterventionSet], InterventionSet]
@@ -110,14 +109,14 @@ class _Search:
         key = frozenset(needed)
         known = self._tried.get(key)
         if known is None:
-            outcome = self._test(needed)  # what helps is repeated, and it is these that are given back
+            outcome = self._test(needed)  # a set that helps is run again, and these are the ones returned
             if outcome == "no time":
                 raise _OutOfTime
             known = self._tried[key] = Trial(needed, outcome)
         return known.outcome
 
     def _reduce(self, interventions: InterventionSet) -> None:
-        """Take away what is not needed: halves first, then smaller and smaller parts."""
+        """Remove what is not needed: halves first, then smaller and smaller parts."""
         parts = _parts(interventions)
         while len(interventions) > 1:
             smaller = self._smaller(interventions, min(parts, len(interventions)))
@@ -130,10 +129,10 @@ class _Search:
                 interventions, parts = smaller, _parts(smaller) if halved else max(_parts(smaller), parts - 1)
 
     def _smaller(self, interventions: InterventionSet, parts: int) -> InterventionSet | None:
-        """One of that many parts, or all but one of them, if that is enough."""
+        """Return one of that many parts, or all but one of them, if that is enough."""
         bounds = [len(interventions) * i // parts for i in range(parts + 1)]
         chunks = [interventions[start:end] for start, end in itertools.pairwise(bounds)]
-        # Of two halves each is the other's rest.
+        # Each of two halves is the rest of the other.
         rests = (
             [
                 tuple(intervention for intervention in interventions if intervention not in chunk)
@@ -142,10 +141,10 @@ class _Search:
             if parts > 2
             else []
         )
-        # A single one that is enough is also in the rest that another one leaves.
+        # If a single one is enough, it is also in the rest that another one leaves.
         return self._first_that_helps(rests if parts == len(interventions) > 2 else [*chunks, *rests])
 
 
 def _parts(interventions: InterventionSet) -> int:
-    """Into how many parts a set is divided first."""
+    """Return the number of parts into which a set is divided first."""
     return 3 if len(interventions) == 3 else 2

@@ -1,7 +1,7 @@
 """The line of the user's source where a confirmed cause sits, if the source itself shows it.
 
-A record says where a value was used. Where the order of a set was taken, where memory was left unwritten and
-where a duration was measured is in the text of the program.
+A record says where a value was used. Only the program's text says where the order of a set was taken, where
+memory was left unwritten and where a duration was measured.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from samebits.causes import Cause, OriginKind, Reach, specification_of
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.diagnosis.patches.code_region import (
     CodeRegion,
+    ProjectSyntax,
     Refusal,
-    Sources,
     all_lines,
     lines_behind,
     named_lines,
@@ -36,10 +36,10 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def at_source_line(finding: Finding, project: Project) -> Finding:
-    """Return the finding at the line of its cause, if interventions have shown it and there is one such line.
+    """Move the finding to the line of its cause, if interventions have shown it and only one line fits.
 
-    Looked for on the lines that the values at its place may come from, then in all files of the project.
-    Where several lines may be meant, or it is at one of them already, it stays where it is.
+    The line is looked for where the values of the finding may come from, then in all files of the project.
+    If several lines fit, or the finding is at one of them already, it stays where it is.
 
     Args:
         finding: an origin.
@@ -48,7 +48,7 @@ def at_source_line(finding: Finding, project: Project) -> Finding:
     origin = finding.origin
     if not finding.diagnosis.confirmed_by or origin.site is None:
         return finding
-    sources = Sources(project)
+    sources = ProjectSyntax(project)
     if finding.cause == Cause.WALL_CLOCK:
         site = _measured(sources, finding.origin)
     elif finding.cause == Cause.RACE and origin.entry == OriginKind.OUTSIDE and not origin.sources:
@@ -65,7 +65,7 @@ def at_source_line(finding: Finding, project: Project) -> Finding:
     return replace(finding.with_evidence(*evidence), origin=origin.taken_at(site))
 
 
-def _only_line(sources: Sources, finding: Finding) -> Site | None:
+def _only_line(sources: ProjectSyntax, finding: Finding) -> Site | None:
     sites = [
         site
         for site in (finding.origin.site, finding.origin.forward_site, finding.origin.other_site)
@@ -82,8 +82,8 @@ def _only_line(sources: Sources, finding: Finding) -> Site | None:
     return None
 
 
-def _shared_at(sources: Sources) -> Site | None:
-    """Where tensors are shared with other processes, else where these are started, if that is one line."""
+def _shared_at(sources: ProjectSyntax) -> Site | None:
+    """Return the one line that shares tensors with other processes, else the one that starts them."""
     for names in (_SHARING, _STARTING):
         calls = {
             _site(syntax, node.lineno)
@@ -96,8 +96,8 @@ def _shared_at(sources: Sources) -> Site | None:
     return None
 
 
-def _suspects(sources: Sources, cause: Cause, lines: Lines) -> set[Site]:
-    """Where the rules of the patches see that cause; a line that they cannot change counts too."""
+def _suspects(sources: ProjectSyntax, cause: Cause, lines: Lines) -> set[Site]:
+    """Return the lines where the patch rules see that cause, also those that they cannot change."""
     sites = set()
     rules = specification_of(cause).patch_rules(Reach.NEARBY, Reach.ANYWHERE)
     for path, numbers in lines.items():
@@ -111,8 +111,8 @@ def _suspects(sources: Sources, cause: Cause, lines: Lines) -> set[Site]:
     return sites
 
 
-def _measured(sources: Sources, origin: Origin) -> Site | None:
-    """Of several readings of the clock in one function the one that ends a measurement."""
+def _measured(sources: ProjectSyntax, origin: Origin) -> Site | None:
+    """Return the reading of the clock that ends a measurement, of several in one function."""
     read = {source.site for source in origin.sources if source.cause == Cause.WALL_CLOCK and source.site}
     inside = {site for site in read if (site.file, site.function) == _scope(origin.site)}
     ends = {site for site in inside if _is_measured_at(sources, site)}
@@ -123,7 +123,7 @@ def _scope(site: Site | None) -> tuple[str, str]:
     return ("", "") if site is None else (site.file, site.function)
 
 
-def _is_measured_at(sources: Sources, site: Site) -> bool:
+def _is_measured_at(sources: ProjectSyntax, site: Site) -> bool:
     syntax = sources.syntax(site.file)
     if syntax is None:
         return False

@@ -1,4 +1,4 @@
-"""From the values of a record to events. Every value is checked: a record may come from a stranger."""
+"""Events from the values of a record. Every value is checked: a record may come from a stranger."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _LEVELS = (Level.STEP, Level.OP)
 _STATUSES = ("running", "finished", "stopped", "failed")
 
 
-class Damage(Exception):  # noqa: N818  # what is wrong; the reader makes an error of it
-    """What is wrong with a record, in a few words."""
+class Damage(Exception):  # noqa: N818  # the reader makes an error of it
+    """A record is damaged; the message says how, in a few words."""
 
 
 class Unpacked(NamedTuple):
@@ -57,7 +57,7 @@ class Tables:
         query: runs a statement.
 
     Attributes:
-        texts: by number.
+        texts: the texts by number.
     """
 
     def __init__(self, query: Query) -> None:
@@ -79,32 +79,32 @@ class Tables:
             tensors[number] = TensorInfo(role_of(self._named(role)), *texts, _shape(shape))
         self._layouts: dict[int, tuple[TensorInfo, ...]] = {}
         for number, members in _numbered(query("SELECT id, tensors FROM layout ORDER BY id")):
-            self._layouts[number] = tuple([_found(tensors, member) for member in _naturals(members)])
+            self._layouts[number] = tuple([_lookup(tensors, member) for member in _naturals(members)])
 
     def layout(self, number: int) -> tuple[TensorInfo, ...]:
         """Return a list of tensor descriptions."""
-        return _found(self._layouts, number)
+        return _lookup(self._layouts, number)
 
     def event(self, event: Unpacked) -> Event:
-        """Return an event in the words of the rest of samebits."""
+        """Return an event with its numbers replaced by what they stand for."""
         tensors = self.layout(event.layout)
         return Event(
             seq=event.seq,
             kind=KINDS[event.kind],
             step=event.step,
-            op=_found(self._names, event.op),
-            site=_found(self._sites, event.site),
-            forward_site=_found(self._sites, event.forward_site),
-            module=_found(self._names, event.module),
-            thread=_found(self._names, event.thread),
-            arguments=_found(self.texts, event.arguments),
+            op=_lookup(self._names, event.op),
+            site=_lookup(self._sites, event.site),
+            forward_site=_lookup(self._sites, event.forward_site),
+            module=_lookup(self._names, event.module),
+            thread=_lookup(self._names, event.thread),
+            arguments=_lookup(self.texts, event.arguments),
             tensors=tensors,
             digests=struct.unpack(_DIGEST * len(tensors), event.digests),
             links=tuple([Link(*link) for link in _schema.LINK.iter_unpack(event.links)]),
         )
 
     def _named(self, number: object) -> str:
-        return _found(self._names, _integer(number))
+        return _lookup(self._names, _integer(number))
 
 
 def unpack(row: tuple[Any, ...], tables: Tables) -> list[Unpacked]:
@@ -119,7 +119,7 @@ def unpack(row: tuple[Any, ...], tables: Tables) -> list[Unpacked]:
     if _schema.checksum(heads, digests, links) != checksum:
         raise Damage(f"the events from {first!r} do not match their checksum")
     if len(heads) > _schema.MOST_EVENTS * _schema.HEAD.size:
-        raise Damage(f"the events from {first!r} are more than {_schema.MOST_EVENTS} in one row")
+        raise Damage(f"the row of the events from {first!r} holds more than {_schema.MOST_EVENTS} events")
     if not heads or len(heads) % _schema.HEAD.size:
         raise Damage(f"the events from {first!r} are cut short")
     events: list[Unpacked] = []
@@ -134,18 +134,18 @@ def unpack(row: tuple[Any, ...], tables: Tables) -> list[Unpacked]:
         _check(event, events[-1].seq if events else -1)
         events.append(event)
     if digest_end != len(digests) or link_end != len(links):
-        raise Damage(f"the events from {first!r} have another number of digests or links than tensors")
+        raise Damage(f"the events from {first!r} have a wrong number of digests or links")
     if (events[0].seq, events[-1].seq) != (first, last):
-        raise Damage(f"the events from {first!r} are not those that their row promises")
+        raise Damage(f"the events from {first!r} are not those that their row announces")
     return events
 
 
 def decode_info(row: tuple[Any, ...], count_steps: Callable[[], int]) -> RunInfo:
-    """Return what a record says of its run.
+    """Return the facts of a run that its record holds.
 
     Args:
         row: of table `run`.
-        count_steps: called if the writer did not live to write the number of steps.
+        count_steps: counts the steps; called if the writer was killed before it wrote their number.
 
     Raises:
         Damage: if a value is of the wrong type.
@@ -175,7 +175,7 @@ def decode_info(row: tuple[Any, ...], count_steps: Callable[[], int]) -> RunInfo
 
 
 def role_of(text: str) -> Role:
-    """Return the role of a tensor; one that is not known keeps its text and equals no other."""
+    """Return the role of a tensor; an unknown one keeps its text and equals no other."""
     try:
         return Role(text)
     except ValueError:
@@ -186,13 +186,13 @@ def role_of(text: str) -> Role:
 
 def _check(event: Unpacked, previous: int) -> None:
     if event.kind >= len(KINDS) or event.has_links > 1 or event.step < 0:
-        raise Damage(f"event {event.seq} has a kind or a step that cannot be")
+        raise Damage(f"event {event.seq} has an impossible kind or step")
     if event.seq <= previous:
         raise Damage(f"event {event.seq} comes after event {previous}")
 
 
 def _numbered(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """Yield rows whose first value grows: a forged tree of pages can repeat rows without end."""
+    """Yield rows whose first value must grow: a forged tree of pages can repeat rows without end."""
     previous = -1
     for row in rows:
         if type(row[0]) is not int or row[0] <= previous:
@@ -201,7 +201,7 @@ def _numbered(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         yield row
 
 
-def _found(table: dict[int, Value], number: int) -> Value:
+def _lookup(table: dict[int, Value], number: int) -> Value:
     try:
         return table[number]
     except KeyError:
@@ -223,7 +223,7 @@ def _text(value: object) -> str:
 def _text_list(text: object) -> tuple[str, ...]:
     values = load_json(text)
     if type(values) is not list:
-        raise Damage("found other JSON than a list of texts")
+        raise Damage("found JSON that is not a list of texts")
     return tuple([_schema.cut(_text(value)) for value in values])
 
 
@@ -231,7 +231,7 @@ def _notes(text: object) -> tuple[Note, ...]:
     try:
         return notes_of(load_json(text), _schema.cut)
     except ForeignNotes:
-        raise Damage("found other JSON than a list of notes") from None
+        raise Damage("found JSON that is not a list of notes") from None
 
 
 def _shape(text: object) -> tuple[int, ...]:
@@ -246,18 +246,18 @@ def _naturals(text: object) -> tuple[int, ...]:
 
 
 def naturals(values: object) -> tuple[int, ...]:
-    """Return a list of sizes or numbers.
+    """Return a JSON list of sizes or numbers as a tuple.
 
     Raises:
-        Damage: if it is not one.
+        Damage: if it is not such a list.
     """
     if type(values) is not list or not all(type(value) is int and 0 <= value < 2**63 for value in values):
-        raise Damage("found other JSON than a list of sizes or numbers")
+        raise Damage("found JSON that is not a list of sizes or numbers")
     return tuple(values)
 
 
 def load_json(text: object) -> Any:
-    """Return what a JSON text says.
+    """Return the value of a JSON text.
 
     Raises:
         Damage: if it is not text, or holds a number that is too long.
@@ -265,17 +265,17 @@ def load_json(text: object) -> Any:
         RecursionError: if it is nested too deeply.
     """
     if len(_text(text)) > _schema.LONGEST_JSON:
-        raise Damage(f"one of its texts of JSON has more than {_schema.LONGEST_JSON} characters")
+        raise Damage(f"one of its JSON texts has more than {_schema.LONGEST_JSON} characters")
     return json.loads(_text(text), parse_int=_parsed_integer, parse_constant=_no_constant)
 
 
 def _no_constant(name: str) -> Any:
-    raise Damage(f"its JSON has {name[:10]}, which is no number")
+    raise Damage(f"its JSON contains {name[:10]}, which is not a number")
 
 
 def _parsed_integer(digits: str) -> int:
-    if len(digits) > _MAX_DIGITS:  # converting takes time that grows with the square of their number
-        raise Damage("a whole number in it has too many digits")
+    if len(digits) > _MAX_DIGITS:  # the time to convert them grows with the square of their number
+        raise Damage("one of its whole numbers has too many digits")
     return int(digits)
 
 
@@ -289,7 +289,7 @@ def check_safetensors(data: bytes) -> None:
         data: the length of the header in 8 bytes, a JSON header, then the tensors one after another.
 
     Raises:
-        Damage: if it is not that.
+        Damage: if it does not.
     """
     length = int.from_bytes(data[:_LENGTH_BYTES], "little")
     start = _LENGTH_BYTES + length

@@ -1,4 +1,4 @@
-"""What the writer and the reader agree on: the tables, the version and the packing of events."""
+"""The format that writer and reader share: the tables, the version and the packing of events."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 VERSION = 4
 READABLE = (3, VERSION)
-"""Versions that can be read: they differ in how notes are stored, and in nothing that is compared."""
+"""The versions that can be read. They differ in how notes are stored, and in nothing that is compared."""
 
 APPLICATION_ID = 0x73626974  # "sbit"
 MAGIC = b"SQLite format 3\0"
 DIGEST_BYTES = 16
 NO_SITE = -1
 LONGEST_TEXT = 1 << 16
-"""Characters of a text; longer ones are cut where they are written, and where they are read."""
+"""Characters of a text; longer texts are cut when they are written and when they are read."""
 
 LONGEST_JSON = 4 << 20
 """Characters of one column of table `run`."""
@@ -42,7 +42,7 @@ HEAD = struct.Struct("<qiiiiiiiiBB")
 """An event: seq, step, op, site, forward site, module, thread, arguments, layout, kind code, has links."""
 
 KIND_OFFSET = HEAD.size - 2
-"""Where in an event its kind code is, one byte."""
+"""Offset of the kind code, one byte, in an event."""
 
 LINK = struct.Struct("<ii")
 """A link: memory, writer."""
@@ -73,13 +73,13 @@ TABLES = {
 
 
 def insert(table: str, columns: str) -> str:
-    """Return the statement that writes one row, and that leaves things as they are when run twice."""
+    """Return the statement that writes one row; running it twice changes nothing."""
     marks = ", ".join("?" for _ in columns.split(","))
     return f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})"  # noqa: S608  # our own names
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Make an empty database a record without a run."""
+    """Turn an empty database into a record without a run."""
     connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version={VERSION}")
     for statement in TABLES.values():
@@ -103,7 +103,7 @@ def info_row(info: RunInfo) -> tuple[object, ...]:
 
 
 def checksum(*blobs: bytes) -> int:
-    """Return the CRC-32 of blobs on end: against decay, not against malice."""
+    """Return the CRC-32 of concatenated blobs: it detects decay, not malice."""
     value = 0
     for blob in blobs:
         value = zlib.crc32(blob, value)
@@ -111,12 +111,12 @@ def checksum(*blobs: bytes) -> int:
 
 
 def storable(text: str) -> str:
-    """Return text that UTF-8 can hold (file names carry any bytes), and that is not too long."""
+    """Return a text that UTF-8 can hold (file names may be any bytes) and that is not too long."""
     return cut(text.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 def cut(text: str, most: int = LONGEST_TEXT) -> str:
-    """Return text of at most so many characters; texts that differ stay different."""
+    """Shorten a text to at most `most` characters; different texts stay different."""
     if len(text) <= most:
         return text
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
@@ -128,7 +128,7 @@ def bounded(value: Any, depth: int = MOST_DEPTH) -> Any:
     """Return a JSON value with its long texts cut.
 
     Raises:
-        ValueError: it is nested more than so deep.
+        ValueError: it is nested more than `depth` levels deep.
     """
     if depth < 0:
         raise ValueError("JSON that is nested too deeply")
@@ -140,18 +140,28 @@ def bounded(value: Any, depth: int = MOST_DEPTH) -> Any:
 
 
 def shown(path: str | Path) -> str:
-    """Return a path as it appears in a message: on one line whatever its name holds."""
+    """Return a path as messages show it: on one line, whatever characters its name has."""
     text = str(path)
     return text if text.isprintable() else repr(text)
 
 
+def reason_of(error: Exception) -> str:
+    """Return the reason for an error, in the operating system's words if it has any."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+
+
+def damaged(path: Path, reason: object) -> SamebitsError:
+    """Return the error for a damaged record."""
+    return SamebitsError(f"{shown(path)} is damaged ({reason}): record the run again", slug="record-damaged")
+
+
 def is_record(header: bytes) -> bool:
-    """Return whether these first 100 bytes are a record's, of whatever version."""
+    """Tell whether these are the first 100 bytes of a record, of any version."""
     return len(header) == 100 and header.startswith(MAGIC) and _integer(header, 68) == APPLICATION_ID
 
 
 def check_header(path: Path, header: bytes) -> None:
-    """Refuse what is not a record of a version that can be read.
+    """Refuse a file that is not a record of a version that can be read.
 
     Args:
         path: for the message.
@@ -161,9 +171,9 @@ def check_header(path: Path, header: bytes) -> None:
         SamebitsError: `record-foreign` or `record-version`.
     """
     if not is_record(header):
-        found = "is empty" if not header else "is not a samebits record"
+        problem = "is empty" if not header else "is not a samebits record"
         raise SamebitsError(
-            f"{shown(path)} {found}: give a record that `samebits run` or `samebits verify` wrote",
+            f"{shown(path)} {problem}: give a record that `samebits run` or `samebits verify` wrote",
             slug="record-foreign",
         )
     version = _integer(header, 60)
@@ -177,7 +187,7 @@ def check_header(path: Path, header: bytes) -> None:
 
 
 def promised_size(header: bytes) -> int:
-    """Return the size in bytes that the header of a closed record promises."""
+    """Return the size in bytes that a closed record has according to its header."""
     page = int.from_bytes(header[16:18], "big")
     return (65536 if page == 1 else page) * _integer(header, 28)
 

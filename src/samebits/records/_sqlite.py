@@ -1,4 +1,4 @@
-"""Connections to the SQLite file of a record: hardened where the file is a stranger's."""
+"""Connections to the SQLite file of a record, hardened where the file may come from a stranger."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _SETTINGS = ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0")
-# Of `sqlite3_limit`; `Connection.setlimit` is of Python 3.11. Our own statements need far less.
+# For `sqlite3_limit`; `Connection.setlimit` is new in Python 3.11. Our own statements need far less.
 _LIMITS = {
     "SQLITE_LIMIT_SQL_LENGTH": 100_000,
     "SQLITE_LIMIT_COLUMN": 100,
@@ -28,19 +28,19 @@ _SWITCHES = {"DEFENSIVE": True, "TRUSTED_SCHEMA": False, "ENABLE_TRIGGER": False
 
 
 def harden(connection: sqlite3.Connection, size: int) -> None:
-    """Have a connection run nothing that its database brings along, and write nothing.
+    """Make a connection write nothing, and run nothing that its database contains.
 
-    To be called before the first statement: that one reads the schema.
+    Call this before the first statement, because that one reads the schema.
 
     Args:
         connection: to the database.
-        size: of its file, in bytes: no value in it is longer.
+        size: of its file, in bytes; no value in it can be longer.
     """
     if hasattr(connection, "setlimit"):
         for name, value in {**_LIMITS, "SQLITE_LIMIT_LENGTH": max(size, _SHORTEST_LIMIT)}.items():
             if hasattr(sqlite3, name):
                 connection.setlimit(getattr(sqlite3, name), value)
-    if hasattr(connection, "setconfig"):  # of Python 3.12
+    if hasattr(connection, "setconfig"):  # new in Python 3.12
         for name, on in _SWITCHES.items():
             connection.setconfig(getattr(sqlite3, f"SQLITE_DBCONFIG_{name}"), on)
     for setting in _SETTINGS:
@@ -48,9 +48,9 @@ def harden(connection: sqlite3.Connection, size: int) -> None:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Return a connection that writes a file which nobody else knows yet.
+    """Return a connection that writes a file which no other process knows yet.
 
-    No journal: whatever ends this process, the file is thrown away.
+    It keeps no journal: if this process ends early, the file is thrown away.
     """
     uri = f"{path.as_uri()}?mode=rw"
     connection = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)

@@ -1,6 +1,6 @@
 """The notes of a run as a record stores them: codes with arguments, and in version 3 English sentences.
 
-The sentences of version 3 are history: they are read here, and nowhere else is a note known by its text.
+Only this module reads the sentences of version 3; everywhere else a note is known by its code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _OLD_PARTS = {
     "a backward pass": RecordedPart.BACKWARD,
     "a batch": RecordedPart.BATCH,
-    "a kept value": RecordedPart.KEPT_VALUE,
+    "a kept value": RecordedPart.CAPTURED_VALUE,
     "a read": RecordedPart.READ,
     "a save": RecordedPart.SAVE,
     "a seed": RecordedPart.SEED,
@@ -49,21 +49,21 @@ class ForeignNotes(Exception):  # noqa: N818  # the reader makes an error of it
 
 
 def stored(notes: Iterable[Note]) -> list[list[object]]:
-    """The notes as JSON values."""
+    """Return notes as JSON values."""
     return [[note.code.value, list(note.arguments)] for note in notes]
 
 
 def notes_of(values: object, cut: Callable[[str], str]) -> tuple[Note, ...]:
-    """The notes of a record, of this version or of version 3.
+    """Return the notes of a record, of this version or of version 3.
 
-    A code that is not known, or with another number of arguments, becomes a note of plain text.
+    An unknown code, or a code with a wrong number of arguments, becomes a note of plain text.
 
     Args:
         values: the JSON of the column.
         cut: shortens texts that are too long.
 
     Raises:
-        ForeignNotes: it is not a list of notes.
+        ForeignNotes: `values` is not a list of notes.
     """
     if type(values) is not list:
         raise ForeignNotes
@@ -83,7 +83,7 @@ def _of_pair(value: object, cut: Callable[[str], str]) -> Note:
 
 
 def _of_sentence(text: str) -> Note:
-    """The note that a sentence of version 3 is."""
+    """Return the note that a sentence of version 3 stands for."""
     for pattern, make in _SENTENCES:
         match = pattern.fullmatch(text)
         note = None if match is None else make(match)
@@ -106,9 +106,9 @@ def _interventions(match: re.Match[str]) -> Note:
 
 
 def _not_placed(match: re.Match[str]) -> Note | None:
-    *counts_and_place, why = match.groups()
+    *arguments, why = match.groups()
     reason = _OLD_REASONS.get(why)
-    return None if reason is None else Note.of(NoteCode.NOT_PLACED, *counts_and_place, reason)
+    return None if reason is None else Note.of(NoteCode.NOT_PLACED, *arguments, reason)
 
 
 def _compile_off(match: re.Match[str]) -> Note:
@@ -116,7 +116,7 @@ def _compile_off(match: re.Match[str]) -> Note:
 
 
 def _plainly(code: NoteCode) -> Callable[[re.Match[str]], Note]:
-    """The groups are the arguments."""
+    """Return a function that makes a note with the groups of a match as its arguments."""
     return lambda match: Note.of(code, *match.groups(default=""))
 
 
@@ -130,7 +130,7 @@ _SENTENCES = tuple(
         (r"made (.+ \(pin [\w-]+\))", _interventions),
         (
             r"no more values could be kept, (-?\d+) MB are full: (\d+) further event\(s\) at the origins",
-            _plainly(NoteCode.NO_ROOM),
+            _plainly(NoteCode.NO_SPACE),
         ),
         # A text that was cut has lost its end.
         (r"recording of (.+?) failed and left something out \((.*?)\)?", _not_recorded),

@@ -1,10 +1,10 @@
 """Files that a recorded process appends to without holding a descriptor.
 
-The script may close any descriptor of its process (`os.closerange(3, 64)`, a double `os.close`, what a daemon
-does first) and open files of its own, which then get the same numbers. What was written through a descriptor
-that is held would end up in the user's files. So none is held: each piece is written in one call, which opens
-the file by its path, sees that it is the very file that was made here, appends to it and closes it. Device
-and inode do not tell that alone: the next file that is made may get the inode of one that was removed.
+The script may close any descriptor of its process (`os.closerange(3, 64)`, a double `os.close`, the first
+steps of a daemon) and open files of its own, which then get the same numbers. Writing through a descriptor
+held here could then end up in the user's files. So none is held: each piece is written in one call, which
+opens the file by its path, checks that it is the file made here, appends to it and closes it. Device and
+inode are not enough for that check, because a new file may get the inode of a removed one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TRANSIENT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
-"""Errors after which the same piece may succeed later: nothing of it was written."""
+"""Errors after which the same piece may succeed later, because nothing of it was written."""
 
 Identity: TypeAlias = "tuple[int, int, int, bytes]"
 """Device, inode, size and first bytes of a file."""
@@ -33,37 +33,37 @@ for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_BINARY", "O_CLOEXEC"):
 
 
 class AppendedFile:
-    """A new file that only grows, by whole pieces.
+    """A new file that grows by whole pieces only.
 
     Args:
-        path: absolute; nothing may be there yet.
+        path: absolute; no file may exist there yet.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         descriptor = files.create(path)
         try:
-            made = os.fstat(descriptor)
+            status = os.fstat(descriptor)
         finally:
             os.close(descriptor)
         self._path = os.fspath(path)
-        self._device, self._inode = made.st_dev, made.st_ino
+        self._device, self._inode = status.st_dev, status.st_ino
         self._size, self._head = 0, b""
-        # Bound now: the script may replace what `os` has.
+        # Bound now: the script may replace functions of `os`.
         self._append = _append_in_one_call()
 
     def append(self, data: bytes) -> None:
         """Append a piece, all of it or nothing.
 
         Raises:
-            OSError: it was not written; `TRANSIENT` has the errors after which trying again makes sense.
+            OSError: it was not written; after an error in `TRANSIENT`, trying again makes sense.
         """
         head, size = self._head or data[:_HEAD_BYTES], self._size + len(data)
         try:
             error = self._append(self._path, (self._device, self._inode, self._size, self._head), data)
-        except BaseException:  # a signal handler raised: maybe when all was written
+        except BaseException:  # a signal handler raised, perhaps after everything was written
             if self._has_grown_to(size):
                 self._head, self._size = head, size
             raise
@@ -73,26 +73,26 @@ class AppendedFile:
 
     def _has_grown_to(self, size: int) -> bool:
         try:
-            found = os.stat(self._path, follow_symlinks=False)
+            status = os.stat(self._path, follow_symlinks=False)
         except OSError:
             return False
-        return (found.st_dev, found.st_ino, found.st_size) == (self._device, self._inode, size)
+        return (status.st_dev, status.st_ino, status.st_size) == (self._device, self._inode, size)
 
 
 def emptied(path: str) -> AppendedFile:
-    """A file to append to in the place of one that may be there.
+    """Return a new file to append to; a file that exists under its path is deleted first.
 
     Raises:
-        OSError: it cannot be made, or there is something else than a regular file.
+        OSError: it cannot be created, or the path is not that of a regular file.
     """
-    place = os.path.abspath(path)
-    if files.refuse_irregular(place):
-        os.unlink(place)
-    return AppendedFile(place)
+    absolute = os.path.abspath(path)
+    if files.refuse_irregular(absolute):
+        os.unlink(absolute)
+    return AppendedFile(absolute)
 
 
 def _append_in_one_call() -> Callable[[str, Identity, bytes], int]:
-    """The C function, under whose call no other code of the process runs; else its twin in Python."""
+    """Return the C function, during whose call no other code of the process runs, or else its Python twin."""
     try:
         from samebits import _reader
     except ImportError:
@@ -102,18 +102,18 @@ def _append_in_one_call() -> Callable[[str, Identity, bytes], int]:
 
 
 def append(path: str, identity: Identity, data: bytes) -> int:
-    """What `samebits._reader.append` does, as nearly as Python can: 0, or an error number."""
+    """Do what `samebits._reader.append` does, as nearly as Python can: return 0 or an error number."""
     try:
         descriptor = os.open(path, _FLAGS)
     except OSError as error:
         pass_on(error)
         return error.errno or errno.EIO
     try:
-        found = os.fstat(descriptor)
-        head = os.read(descriptor, len(identity[3])) if stat.S_ISREG(found.st_mode) else None
-        if (found.st_dev, found.st_ino, found.st_size, head) != identity:
+        status = os.fstat(descriptor)
+        head = os.read(descriptor, len(identity[3])) if stat.S_ISREG(status.st_mode) else None
+        if (status.st_dev, status.st_ino, status.st_size, head) != identity:
             return errno.ESTALE
-        return _append_whole(descriptor, found.st_size, data)
+        return _append_whole(descriptor, status.st_size, data)
     except OSError as error:
         pass_on(error)
         return error.errno or errno.EIO

@@ -1,4 +1,4 @@
-"""What is known of a run, as it may be written: without secrets."""
+"""Records created, closed and made smaller; the facts of a run without secrets."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from samebits.records.reader import RecordReader
 
 
 def masked_info(info: RunInfo, masker: Masker) -> RunInfo:
-    """The facts of a run with their secrets masked.
+    """Return the facts of a run with their secrets masked.
 
     Args:
-        info: its command may be masked already.
-        masker: of that command.
+        info: the facts; the command may be masked already.
+        masker: made for that command.
     """
     return replace(
         info,
@@ -60,19 +60,19 @@ def create(path: Path, info: RunInfo, *, overwrite: bool) -> AppendedFile:
     """
     try:
         for name in (*sidecars(path), path):  # SQLite writes the sidecars too
-            there = files.refuse_irregular(name)
+            exists = files.refuse_irregular(name)
     except (OSError, ValueError) as error:
         raise _unwritable(path, error) from None
-    if overwrite and there:
+    if overwrite and exists:
         _remove_record(path)
     try:
-        os.close(files.create(path))  # for its owner only
+        os.close(files.create(path))  # readable by its owner only
     except FileExistsError:
         raise SamebitsError(_exists(path), slug="record-exists") from None
     except (OSError, ValueError) as error:
         raise _unwritable(path, error) from None
     try:
-        for name in sidecars(path):  # what an earlier record of this name may have left
+        for name in sidecars(path):  # an earlier record of this name may have left them
             name.unlink(missing_ok=True)
         _initialize(path, info)
         log = AppendedFile(log_of(path))
@@ -86,37 +86,35 @@ def create(path: Path, info: RunInfo, *, overwrite: bool) -> AppendedFile:
 
 
 def fold(path: str | Path, **fields: Any) -> None:
-    """Bring the log of a record into it: a single file is left. Nothing is done where there is no log.
+    """Fold the log of a record into it, so that a single file is left. Without a log, nothing is done.
 
-    The record is made anew beside the old one and takes its place at once, so that whatever ends this process
-    leaves either both files or the one.
+    The new record is made beside the old one and replaces it in one step, so whatever ends this process
+    leaves either both files or the single one.
 
     Args:
         path: of the record.
         fields: of `RunInfo`, to be replaced.
 
     Raises:
-        SamebitsError: `record-damaged`, or `record-unwritable`: the record stays as it is.
+        SamebitsError: `record-damaged` or `record-unwritable`; the record then stays as it is.
     """
-    place = Path(os.path.realpath(path))
-    log = log_of(place)
+    record = Path(os.path.realpath(path))
+    log = log_of(record)
     if not fields and not log.is_file():
         return
-    new = place.with_name(f"{place.name}-{os.getpid()}")
+    new = record.with_name(f"{record.name}-{os.getpid()}")
     try:
         try:
-            os.close(files.create(new, mode=stat.S_IMODE(place.stat().st_mode)))
-            _make_anew(place, new, log)
+            os.close(files.create(new, mode=stat.S_IMODE(record.stat().st_mode)))
+            _rebuild(record, new, log)
             if fields:
                 _describe(new, RunInfo(**fields))
-            os.replace(new, place)
+            os.replace(new, record)
             log.unlink(missing_ok=True)
         except LogError as error:
-            raise SamebitsError(
-                f"{_schema.shown(place)} is damaged ({error}): record the run again", slug="record-damaged"
-            ) from None
+            raise _schema.damaged(record, error) from None
         except (sqlite3.Error, OSError) as error:
-            raise _unwritable(place, error) from None
+            raise _unwritable(record, error) from None
     finally:
         with suppress(OSError):
             new.unlink()
@@ -139,16 +137,16 @@ def finalize(path: str | Path, **fields: Any) -> None:
 
 
 def sidecars(path: Path) -> tuple[Path, ...]:
-    """Return the files that may lie beside a record: its log, and what SQLite would look for."""
+    """Return the files that may lie beside a record: its log, and those that SQLite would look for."""
     return tuple(path.with_name(path.name + suffix) for suffix in ("-log", "-wal", "-shm", "-journal"))
 
 
-def _make_anew(place: Path, new: Path, log: Path) -> None:
+def _rebuild(record: Path, new: Path, log: Path) -> None:
     if log.is_file():
         with closing(connect(new)) as connection:
             if rebuild(connection, log):
                 return
-    shutil.copyfile(place, new)
+    shutil.copyfile(record, new)
 
 
 def _describe(record: Path, info: RunInfo) -> None:
@@ -181,10 +179,10 @@ def _remove_record(path: Path) -> None:
 
 
 def _refuse_busy(path: Path) -> None:
-    """Refuse a record that a live process writes."""
+    """Refuse a record that a live process is writing."""
     if is_written(log_of(path)):
         raise SamebitsError(
-            f"{_schema.shown(path)} is being written by another run: wait for its end, or give another path",
+            f"{_schema.shown(path)} is being written by another run: wait for its end or give another path",
             slug="record-busy",
         )
 
@@ -194,20 +192,19 @@ def _exists(path: Path) -> str:
 
 
 def _unwritable(path: Path, error: Exception) -> SamebitsError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    place = getattr(error, "filename", None) or path  # a file beside the record may be in the way
+    blocked = getattr(error, "filename", None) or path  # a file beside the record may be in the way
     return SamebitsError(
-        f"cannot write the record {_schema.shown(place)} ({reason}):"
+        f"cannot write the record {_schema.shown(blocked)} ({_schema.reason_of(error)}):"
         " give a path in a directory that exists, is writable and has free space",
         slug="record-unwritable",
     )
 
 
 def drop_contents(path: Path) -> None:
-    """Take the contents of tensors out of a record; their digests stay. Where that fails it stays as it is.
+    """Remove the contents of tensors from a record; their digests stay. If that fails, nothing changes.
 
     Args:
-        path: of a record that is closed.
+        path: of a closed record.
     """
     new = path.absolute().with_name(f"{path.name}-small")
     try:

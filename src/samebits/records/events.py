@@ -1,4 +1,4 @@
-"""What a record holds: the frozen values that recording writes and comparison reads."""
+"""The events and facts in a record: frozen values that recording writes and comparison reads."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 NO_WRITER = -1
 _MOST_TENSORS = 1 << 20  # of one event; a record is not trusted
-GIVEN = "given"  # instead of an RNG source: an op drew from a generator that was given to it
-EARLIER = " before recording began"  # ends an `rng` event that only tells what was before it
-WORKER = "worker "  # begins the name of a thread: the draw was made in that worker of a DataLoader
+GIVEN = "given"  # instead of an RNG source: an op drew from a generator given to it
+EARLIER = " before recording began"  # ends an `rng` event that only notes an earlier state
+WORKER = "worker "  # begins the name of a thread: that worker of a DataLoader made the draw
 END = "end"  # the `step` event that a run writes when its script ends; it closes no step
 
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """What is known of a tensor of an event, its bits aside.
+    """The description of one tensor of an event, without its bits.
 
     Args:
-        role: what it is to its event.
+        role: the part that it plays in its event.
         name: parameter or buffer path (`fc1.weight`), RNG source (`torch`, `cuda:0`, `python`, `numpy`, or
             `GIVEN`), position in a batch; else empty.
         dtype: without the `torch.` prefix, such as `float32`.
@@ -40,13 +40,13 @@ class TensorInfo:
     shape: tuple[int, ...]
 
 
-DRAWN = TensorInfo(Role.VALUE, "", "draw", ())  # what the digest of a `draw` event belongs to
-UNUSED = "not used"  # arguments of a `draw`: the one before it, of the same source and site, had no effect
+DRAWN = TensorInfo(Role.VALUE, "", "draw", ())  # the digest of a `draw` event belongs to it
+UNUSED = "not used"  # arguments of a `draw`: the previous one of the same source and site had no effect
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where the contents of a tensor came from, within one run (op level only).
+    """The origin of a tensor's contents within one run (op level only).
 
     Args:
         memory: serial number of the storage in this run; the same storage keeps it while it lives.
@@ -61,20 +61,20 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One observed thing, in order.
+    """One observation of a run.
 
     Args:
         seq: position in the run, from 0.
-        kind: what was observed.
+        kind: its kind.
         step: number of step boundaries before it.
         op: `aten::mm.default` for an op; `SGD.step`, `item`, `torch.save`, `DataLoader` for others.
         site: the line of user code that caused it.
-        forward_site: for a backward op, the line whose forward made it.
+        forward_site: for a backward op, the line that ran its forward op.
         module: path of the module being executed, such as `encoder.layers.0`; for a backward op, the path
             of the module of its forward.
         thread: name of the thread; the main thread is the empty string.
         arguments: canonical text of the non-tensor arguments.
-        tensors: what the digests belong to.
+        tensors: the tensors that the digests belong to.
         digests: 16 bytes each, parallel to `tensors`.
         links: parallel to `tensors`, or empty at step level.
     """
@@ -94,14 +94,14 @@ class Event:
 
 
 class Drawn(NamedTuple):
-    """A value that was taken from outside torch, as it is recorded.
+    """A value taken from outside torch, as it is recorded.
 
     Args:
-        op: what gave it, such as `time.time`.
+        op: the function that gave it, such as `time.time`.
         site: number of the site of the line that took it.
         text: the value in short, or empty.
         digest: 16 bytes, of the value.
-        library: the function of a library that the line called for it (`LibraryCall.to_text`), or empty.
+        library: the library function through which the line took it (`LibraryCall.to_text`), or empty.
     """
 
     op: str
@@ -113,7 +113,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """What of the state in a `step` event belongs to the optimizer that stepped.
+    """The part of the state in a `step` event that belongs to the optimizer that stepped.
 
     Args:
         number: of the optimizer, in order of creation.
@@ -124,14 +124,14 @@ class Ownership:
     positions: tuple[int, ...] | None = None
 
     def to_text(self) -> str:
-        """As the arguments of the event: `optimizer 1 owns 0-5 8`; empty for the first one that owns all."""
+        """Return the arguments of the event, `optimizer 1 owns 0-5 8`; empty for a first that owns all."""
         if self.positions is None:
             return f"optimizer {self.number}" if self.number else ""
         return f"optimizer {self.number} owns {' '.join(_ranges(self.positions))}"
 
     @classmethod
     def from_text(cls, text: str) -> Ownership:
-        """Read what `to_text` wrote; anything else says nothing."""
+        """Read a text that `to_text` wrote; any other text means the first optimizer, which owns all."""
         try:
             words = text.split()
             if words[:1] != ["optimizer"] or words[2:3] not in ([], ["owns"]):
@@ -142,7 +142,7 @@ class Ownership:
 
 
 def several_threads(events: Iterable[Event]) -> bool:
-    """Whether more than one thread made steps, from the `step` events of a run."""
+    """Tell whether more than one thread made steps, from the `step` events of a run."""
     seen: set[str] = set()
     for event in events:
         if event.op != END:
@@ -154,11 +154,11 @@ def several_threads(events: Iterable[Event]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """What is known of the run as a whole.
+    """The facts of a run as a whole.
 
     Args:
         command: the script or `-m module` and its arguments, as given.
-        level: how much of it was recorded.
+        level: the amount of it that was recorded.
         status: `running` (its writer never closed it: killed), `finished`, `stopped` (by samebits, at a step
             limit or at the first difference), `failed` (uncaught exception).
         exit_status: as the shell would see it, None while unknown.
@@ -166,10 +166,10 @@ class RunInfo:
         steps: number of step boundaries.
         torch: torch version, empty when the script never imported torch.
         environment: facts of the machine and the packages; never compared for the verdict.
-        control: what seeds and switches were asked for, what came of it, and what changed later; empty for a
-            run without control.
-        notes: what the user should know of how it was recorded.
-        replay: what came of executing its ops again (`ReplaySummary.to_dict`); empty for a run without.
+        control: the seeds and switches asked for, the result, and later changes; empty for a run without
+            control.
+        notes: remarks for the user on how it was recorded.
+        replay: the result of executing its ops again (`ReplaySummary.to_dict`); empty for a run without.
     """
 
     command: tuple[str, ...]
@@ -186,20 +186,20 @@ class RunInfo:
 
 
 def _ranges(positions: tuple[int, ...]) -> list[str]:
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for position in positions:
-        if found and position == found[-1][1] + 1:
-            found[-1][1] = position
+        if ranges and position == ranges[-1][1] + 1:
+            ranges[-1][1] = position
         else:
-            found.append([position, position])
-    return [f"{first}-{last}" if first != last else str(first) for first, last in found]
+            ranges.append([position, position])
+    return [f"{first}-{last}" if first != last else str(first) for first, last in ranges]
 
 
 def _positions(words: list[str]) -> list[int]:
-    found: list[int] = []
+    positions: list[int] = []
     for word in words:
         first, _, last = word.partition("-")
-        if found and int(first) <= found[-1]:  # ranges that grow end; repeated ones would fill the memory
+        if positions and int(first) <= positions[-1]:  # ranges must grow: repeated ones would fill memory
             raise ValueError(word)
-        found += range(int(first), min(int(last or first), _MOST_TENSORS) + 1)
-    return found
+        positions += range(int(first), min(int(last or first), _MOST_TENSORS) + 1)
+    return positions

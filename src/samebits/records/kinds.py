@@ -1,4 +1,4 @@
-"""The closed lists by which the events of a record are told apart."""
+"""The closed lists of event kinds, tensor roles and recording levels."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Level(StrEnum):
     """The amount of a run that is recorded."""
 
     STEP = "step"
-    """What each step leaves."""
+    """The state after each step."""
     OP = "op"
     """Every operation too."""
     CLOCK = "clock"

@@ -1,8 +1,8 @@
-"""The log beside a record that is being written: what will be in its tables, in pieces that stand alone.
+"""The log beside a record that is being written: future rows of its tables, in independent pieces.
 
-A piece is a head (see `FRAME`), rows as JSON and the bytes that belong to them. SQLite does not take part:
-it would hold descriptors in the user's process (see `appending`). Whoever reads the record brings the rows of
-the log into the tables, or into those of a copy.
+A piece is a head (see `FRAME`), rows as JSON and the bytes that belong to them. SQLite is not used: it would
+hold descriptors in the user's process (see `appending`). Whoever reads the record inserts the rows of the log
+into its tables, or into those of a copy.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from samebits.records.events import RunInfo
 
 FRAME = struct.Struct("<4sIII")
-"""Four letters, CRC-32 of what follows the head, bytes of JSON, bytes of contents."""
+"""Four letters, CRC-32 of everything behind the head, bytes of JSON, bytes of contents."""
 
 _LETTERS = b"sblg"
-_MOST_BYTES = 256 << 20  # of one piece; the writer makes none that is nearly as large
+_MOST_BYTES = 256 << 20  # of one piece; no piece of the writer comes near it
 _MOST_TEXT = 64 << 20  # of its JSON, which takes many times as much in memory
 _BLOBS = {"event": 3, "capture": 1}
-"""How many of the last columns of a table are bytes: their lengths stand in the JSON."""
+"""Number of columns at the end of a table that are bytes; the JSON holds their lengths."""
 
 _COLUMNS = {
     "text": "id, value",
@@ -48,16 +48,16 @@ _WRITER, _CLOSED = "writer", "closed"
 
 
 class LogError(ValueError):
-    """A log is not what its writer wrote; how it ends is no damage: its writer may have been killed."""
+    """A log was changed after it was written. A torn end is no error: its writer may have been killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One piece.
+    """One piece of a log.
 
     Args:
-        contents: table to rows, as JSON held them; or who writes the log.
-        blobs: the bytes of those rows, on end.
+        contents: the rows of each table, as in the JSON; or the process that writes the log.
+        blobs: the bytes of those rows, concatenated.
     """
 
     contents: dict[str, Any]
@@ -65,65 +65,65 @@ class Frame:
 
 
 def log_of(record: Path) -> Path:
-    """The path of a record's log."""
+    """Return the path of a record's log."""
     return record.with_name(f"{record.name}-log")
 
 
 def frame(rows: Mapping[str, Sequence[tuple[Any, ...]]], *, closed: bool = False) -> bytes:
-    """A piece that holds rows.
+    """Return a piece that holds rows.
 
     Args:
         rows: by table, in the order in which they are written.
-        closed: the writer writes no more.
+        closed: this is the last piece of the writer.
     """
     contents: dict[str, Any] = {}
     blobs: list[bytes] = []
-    for table, found in rows.items():
+    for table, table_rows in rows.items():
         n_blobs = _BLOBS.get(table, 0)
         if n_blobs:
-            contents[table] = [(*row[:-n_blobs], *map(len, row[-n_blobs:])) for row in found]
-            blobs += [blob for row in found for blob in row[-n_blobs:]]
-        elif found:
-            contents[table] = found
+            contents[table] = [(*row[:-n_blobs], *map(len, row[-n_blobs:])) for row in table_rows]
+            blobs += [blob for row in table_rows for blob in row[-n_blobs:]]
+        elif table_rows:
+            contents[table] = table_rows
     if closed:
         contents[_CLOSED] = True
     return _packed(contents, b"".join(blobs))
 
 
 def first_frame(info: RunInfo) -> bytes:
-    """The piece that a log begins with: which process writes it, and what is known of the run."""
+    """Return the first piece of a log: the process that writes it, and the facts of the run."""
     return _packed({_WRITER: _this_process(), "run": [_schema.info_row(info)]}, b"")
 
 
 def rebuild(connection: sqlite3.Connection, log: Path) -> bool:
-    """Make the record that a log stands for, in an empty database.
+    """Build the record that a log describes, in an empty database.
 
-    Nothing is written to tables of the record itself, which a stranger may have made.
+    Nothing is written to the tables of the record itself, which a stranger may have made.
 
     Returns:
-        False when the log does not even say what is recorded.
+        False when the log does not even describe the run.
 
     Raises:
-        LogError: it is not what a writer wrote.
+        LogError: the log is not as its writer wrote it.
         OSError: it cannot be read.
         sqlite3.Error: the database cannot be written.
     """
     _schema.create_tables(connection)
     connection.execute("BEGIN")
-    _bring_in(connection, log)
+    _insert_rows(connection, log)
     connection.execute("COMMIT")
     return bool(connection.execute("SELECT count(*) FROM run").fetchone()[0])
 
 
-def _bring_in(connection: sqlite3.Connection, log: Path) -> None:
+def _insert_rows(connection: sqlite3.Connection, log: Path) -> None:
     for piece in frames(log):
         at = 0
         for table, columns in _COLUMNS.items():
-            found = piece.contents.get(table, [])
-            if not isinstance(found, list) or not all(isinstance(row, list) for row in found):
-                raise LogError("its log has no rows where rows belong")
+            rows = piece.contents.get(table, [])
+            if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+                raise LogError("its log has something other than rows in a table")
             statement, width = _schema.insert(table, columns), columns.count(",") + 1
-            for row in found:
+            for row in rows:
                 if len(row) != width:
                     raise LogError("its log has a row of the wrong length")
                 values, at = _with_blobs(row, _BLOBS.get(table, 0), piece.blobs, at)
@@ -134,10 +134,10 @@ def _bring_in(connection: sqlite3.Connection, log: Path) -> None:
 
 
 def frames(log: Path) -> Iterator[Frame]:
-    """The pieces of a log, up to where its writer was ended.
+    """Yield the pieces of a log, up to the point where its writer ended.
 
     Raises:
-        LogError: a piece that is there as a whole is not what was written.
+        LogError: a complete piece is not as it was written.
     """
     with files.open_to_read(log, follow=False) as file:
         while True:
@@ -150,12 +150,12 @@ def frames(log: Path) -> Iterator[Frame]:
             except (ValueError, RecursionError):
                 contents = None
             if not isinstance(contents, dict):
-                raise LogError("its log holds something else than rows")
+                raise LogError("its log holds something other than rows")
             yield Frame(contents, blobs)
 
 
 def is_written(log: Path) -> bool:
-    """Whether a process that lives is writing a log; False where that cannot be told."""
+    """Tell whether a live process is writing a log; False if that cannot be determined."""
     writer, closed = None, False
     try:
         for piece in frames(log):
@@ -172,9 +172,9 @@ def _next_body(file: BinaryIO) -> tuple[bytes, bytes] | None:
         return None
     letters, checksum, n_text, n_blobs = FRAME.unpack(head)
     if letters != _LETTERS:
-        raise LogError("its log is cut up")
+        raise LogError("a piece of its log does not begin as it should")
     if n_text + n_blobs > os.fstat(file.fileno()).st_size - file.tell():
-        return None  # the last one, of a writer that was killed
+        return None  # the last piece of a killed writer
     if n_text > _MOST_TEXT or n_text + n_blobs > _MOST_BYTES:
         raise LogError("its log has a piece that is too large")
     body = file.read(n_text + n_blobs)
@@ -184,14 +184,14 @@ def _next_body(file: BinaryIO) -> tuple[bytes, bytes] | None:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(name)  # NaN and infinity are no JSON
+    raise ValueError(name)  # NaN and infinity are not JSON
 
 
 def _with_blobs(row: list[Any], n_blobs: int, blobs: bytes, at: int) -> tuple[list[Any], int]:
     for column in range(len(row) - n_blobs, len(row)):
         length = row[column]
         if type(length) is not int or not 0 <= length <= len(blobs) - at:
-            raise LogError("its log has fewer bytes than rows")
+            raise LogError("its log has fewer bytes than its rows say")
         row[column] = blobs[at : at + length]
         at += length
     if any(isinstance(value, list | dict) for value in row):
@@ -210,7 +210,7 @@ def _this_process() -> dict[str, Any]:
 
 
 def _lives(writer: dict[str, Any]) -> bool:
-    """Whether the process that a log names is there: of this machine, started when it says."""
+    """Tell whether the process named in a log is alive: on this machine, started when the log says."""
     pid = writer.get("pid")
     if type(pid) is not int or pid <= 0 or writer.get("machine") != _machine():
         return False
@@ -228,7 +228,7 @@ def _lives(writer: dict[str, Any]) -> bool:
 
 
 def _start_of(pid: int) -> str:
-    """When a process started, in ticks since the machine did; empty where it has ended or cannot be seen."""
+    """Return when a process started, in ticks since boot; empty if it has ended or cannot be seen."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -238,7 +238,7 @@ def _start_of(pid: int) -> str:
 
 
 def _machine() -> str:
-    """This boot of this machine, and the numbering of its processes."""
+    """Return what identifies this boot of the machine and the namespace of its process numbers."""
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             boot = file.read().strip().decode("ascii", "replace")

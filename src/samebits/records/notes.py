@@ -1,7 +1,7 @@
 """Remarks on a run, or on a comparison of runs: a code and its arguments.
 
-The program decides by the code. The sentence that a user reads is made of both in `report.notes`, and nowhere
-else. A record stores the code's value and the arguments, so a value never changes its meaning.
+The program decides by the code. Only `report.notes` turns code and arguments into the sentence that a user
+reads. A record stores the code's value and the arguments, so a value never changes its meaning.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ if TYPE_CHECKING:
 class NoteCode(StrEnum):
     """The closed list of remarks, each with its arguments.
 
-    Those that a record can hold come first, in the order in which the notes of two records are listed
-    together; their arguments are texts.
+    Those that a record can hold come first, in the order in which the notes of several records are listed;
+    their arguments are texts.
     """
 
     UNREADABLE_TENSORS = "unreadable-tensors"
-    """How many."""
+    """Number of tensors."""
     INTERVENTIONS = "pinned"
     """The names of the interventions."""
-    NO_ROOM = "no-room"
+    NO_SPACE = "no-room"
     """Size in MB, number of events."""
     NOT_RECORDED = "not-recorded"
-    """A `RecordedPart`, the error, and the op if it is about one."""
+    """A `RecordedPart`, the error, and the op, or empty."""
     NOT_PLACED = "not-placed"
-    """At how many events, of how many, op, place; `missing`, `misfit` or `both`: why."""
+    """Number of events, of how many, op, site, reason (`missing`, `misfit` or `both`)."""
     CHILD_NOT_RECORDED = "child-not-recorded"
-    """The command, and where it was started if that is known."""
+    """The command, and the site that started it, or empty."""
     COMPILED = "compiled"
-    """How many graphs."""
+    """Number of graphs."""
     COMPILE_OFF = "compile-off"
-    """`record` or `replay`: for what."""
+    """The purpose: `record` or `replay`."""
     TEXT = "text"
-    """A sentence of a record of version 3, or a remark whose code is not known."""
+    """A sentence from a record of version 3, or a remark with an unknown code."""
 
     # Of a comparison of two records.
     UNFIT = "unfit"
-    """Why the records cannot vouch for whole runs."""
+    """The reason why the records cannot speak for whole runs."""
     EXCLUDED = "excluded"
     """Names of state tensors, in order."""
     ONE_SIDED_VALUES = "one-sided-values"
-    """Kind, op, (file, line) or None, how many only the first run has, how many only the second."""
+    """Kind, op, (file, line) or None, number that only the first run has, number that only the second has."""
     GENERATOR_DIFFERED = "generator-differed"
-    """The evidence of it."""
+    """The evidence for it."""
     EARLY_DIFFERENCE = "early-difference"
     """Kind of the event, step."""
     ARGUMENTS_NOT_RECORDED = "arguments-not-recorded"
@@ -57,7 +57,7 @@ class NoteCode(StrEnum):
     ENVIRONMENT = "environment"
     """A `FactDifference`."""
     MORE_OF_ENVIRONMENT = "more-of-environment"
-    """How many further differences."""
+    """Number of further differences."""
     STATE_MOVED = "state-moved"
     """Step, number of tensors."""
     STATE_KEPT_LONGER = "state-kept-longer"
@@ -65,7 +65,7 @@ class NoteCode(StrEnum):
     UNREAD_MEMORY = "unread-memory"
     """Name of the state tensor."""
     LATE_VALUE = "late-value"
-    """Site where it entered: one of `Origins.behind`."""
+    """Site where it entered; one of `Origins.behind`."""
     SEARCH_BOUND = "search-bound"
     """Number of pairs."""
     SEARCH_TIME = "search-time"
@@ -73,7 +73,7 @@ class NoteCode(StrEnum):
 
     # Of a comparison of ranks.
     RANK_STEPS = "rank-steps"
-    """For each number of steps: (the number, the ranks)."""
+    """For each number of steps, (the number, the ranks)."""
     AVERAGED = "averaged"
     """Names of parameters."""
     SAME_BATCHES = "same-batches"
@@ -81,13 +81,13 @@ class NoteCode(StrEnum):
     SAME_SAMPLES = "same-samples"
     """Site of the loader, number of samples."""
     SAMPLES_LEFT_OUT = "samples-left-out"
-    """Site of the loader, how many, of how many."""
+    """Site of the loader, number of samples, of how many."""
     SAMPLES_ON_NO_RANK = "samples-on-no-rank"
-    """Site of the loader, epoch, how many, of how many."""
+    """Site of the loader, epoch, number of samples, of how many."""
     SAMPLES_PADDED = "samples-padded"
-    """Site of the loader, how many, of how many."""
+    """Site of the loader, number of samples, of how many."""
     SAMPLES_REPEATED = "samples-repeated"
-    """Site of the loader, how many."""
+    """Site of the loader, number of samples."""
     EPOCH_NOT_SET = "epoch-not-set"
     """Site of the loader."""
     SAME_WORKER_SEEDS = "same-worker-seeds"
@@ -106,11 +106,11 @@ class NoteCode(StrEnum):
     PATCH_SEARCH_FAILED = "patch-search-failed"
     """The error."""
     STRESS = "stress"
-    """Number of the run, what was changed in it."""
+    """Number of the run, and the change made in it."""
     EXIT_STATUS = "exit-status"
     """The script, its status."""
     READ_EARLIER_FILES = "read-earlier-files"
-    """Number of the run, the first files as (path, site), how many more, and why the run before differed."""
+    """Number of the run, the first files as (path, site), number of others, reason for the previous run."""
     DIFFERENCE_NOT_SEEN_AGAIN = "difference-not-seen-again"
     INTERVENTIONS_IN_DOUBT = "pins-in-doubt"
     """What the runs with interventions showed; `which` or `chance`: what there was no time for."""
@@ -132,10 +132,10 @@ class NoteCode(StrEnum):
     CHILD_COMPARED = "child-compared"
     """Its name, number of steps."""
     REPLAY_ENDED = "replay-ended"
-    """Why."""
+    """The reason."""
     NOT_REPLAYED = "not-replayed"
     REPLAY_DIFFERED = "replay-differed"
-    """Whether some operation did not repeat, how the runs differ."""
+    """True if some operation did not repeat; how the runs differ."""
 
     # Of a check of resuming.
     WHOLE_RUN = "whole-run"
@@ -146,11 +146,11 @@ class NoteCode(StrEnum):
 
 
 class RecordedPart(StrEnum):
-    """What of a run could not be recorded."""
+    """A part of a run that could not be recorded."""
 
     BACKWARD = "backward"
     BATCH = "batch"
-    KEPT_VALUE = "kept-value"
+    CAPTURED_VALUE = "kept-value"
     READ = "read"
     REPETITION = "repetition"
     SAVE = "save"
@@ -170,14 +170,14 @@ class RecordedPart(StrEnum):
 
     @property
     def is_state(self) -> bool:
-        """Whether it holds state, without which two runs cannot be called identical."""
+        """Tell whether it holds state; if that is missing, two runs cannot be called identical."""
         return self in (RecordedPart.STEP, RecordedPart.BACKWARD, RecordedPart.LAST_STATE)
 
 
 STORED_ARGUMENTS = {
     NoteCode.UNREADABLE_TENSORS: 1,
     NoteCode.INTERVENTIONS: None,  # any number
-    NoteCode.NO_ROOM: 2,
+    NoteCode.NO_SPACE: 2,
     NoteCode.NOT_RECORDED: 3,
     NoteCode.NOT_PLACED: 5,
     NoteCode.CHILD_NOT_RECORDED: 2,
@@ -185,7 +185,7 @@ STORED_ARGUMENTS = {
     NoteCode.COMPILE_OFF: 1,
     NoteCode.TEXT: 1,
 }
-"""The codes that a record can hold, and how many arguments each has."""
+"""The codes that a record can hold, each with its number of arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +193,8 @@ class Note:
     """One remark.
 
     Args:
-        code: which.
-        arguments: those of its code: texts, numbers or small frozen values.
+        code: its code.
+        arguments: of the code: texts, numbers or small frozen values.
     """
 
     code: NoteCode
@@ -202,12 +202,12 @@ class Note:
 
     @classmethod
     def of(cls, code: NoteCode, *arguments: object) -> Note:
-        """A note with these arguments."""
+        """Return a note with these arguments."""
         return cls(code, arguments)
 
 
 def listed(notes: Iterable[Note]) -> list[Note]:
-    """The different notes of records, in the order of the enumeration."""
+    """Return the distinct notes of records, in the order of the enumeration."""
     codes, parts = list(NoteCode), [part.value for part in RecordedPart]
 
     def rank(note: Note) -> tuple[int, int, tuple[str, ...]]:
@@ -218,7 +218,7 @@ def listed(notes: Iterable[Note]) -> list[Note]:
 
 
 def lost_state(notes: Iterable[Note]) -> Note | None:
-    """The note of a record that says that some of the state is not in it; None if there is none.
+    """Return the note that says that a record lacks some of the state; None if there is none.
 
     Args:
         notes: of a `RunInfo`.

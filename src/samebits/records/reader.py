@@ -1,4 +1,4 @@
-"""What a reader reads: the file itself, or a copy when its writer has not closed it."""
+"""Records opened for reading; a record that its writer has not closed is read as a copy."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class Snapshot:
-    """A record that nobody changes while it is read.
+    """A record that does not change while it is read.
 
     For a record that is being written, or whose writer died, a copy is made from its log. Logs and journals
-    of SQLite are never used: samebits leaves none, and SQLite deletes files that a forged one names.
+    of SQLite are never used: samebits leaves none, and a forged one makes SQLite delete the files it names.
 
     Args:
         path: of the record.
 
     Attributes:
-        size: of what is read, in bytes.
+        size: of the file that is read, in bytes.
 
     Raises:
         SamebitsError: `record-missing`, `record-unreadable`, `record-foreign`, `record-version`,
@@ -52,7 +52,7 @@ class Snapshot:
             raise
 
     def connect(self) -> sqlite3.Connection:
-        """Return a connection that can only read, in any thread, but in one at a time."""
+        """Return a read-only connection, for any thread but only one at a time."""
         connection = sqlite3.connect(self._uri, uri=True, isolation_level=None, check_same_thread=False)
         try:
             harden(connection, self.size)
@@ -68,11 +68,11 @@ class Snapshot:
 
     def _open(self, path: Path) -> None:
         _schema.check_header(path, _header(path))
-        place = path.resolve()
-        if self._is_rebuilt(path, log_of(place)):
+        record = path.resolve()
+        if self._is_rebuilt(path, log_of(record)):
             return
-        header = _header(place)  # after the log: a record may be closed in between
-        self.size = place.stat().st_size
+        header = _header(record)  # after the log: a record may be closed in between
+        self.size = record.stat().st_size
         expected = _schema.promised_size(header)
         if self.size < expected:
             raise SamebitsError(
@@ -80,10 +80,10 @@ class Snapshot:
                 " copy it again in full, or record the run again",
                 slug="record-damaged",
             )
-        self._uri = f"{place.as_uri()}?mode=ro&immutable=1"
+        self._uri = f"{record.as_uri()}?mode=ro&immutable=1"
 
     def _is_rebuilt(self, path: Path, log: Path) -> bool:
-        """Make what a log stands for, if there is one, and read that: its writer may go on meanwhile."""
+        """Build a copy from the log, if there is one, and read that: its writer may go on meanwhile."""
         if not log.is_file():
             return False
         self._copy = tempfile.TemporaryDirectory(prefix="samebits-")
@@ -93,19 +93,17 @@ class Snapshot:
             with closing(connect(copy)) as connection:
                 if not rebuild(connection, log):
                     return False
-        except FileNotFoundError:  # the record was made a single file just now
+        except FileNotFoundError:  # the log was folded into the record just now
             return False
         except (LogError, sqlite3.Error) as error:
-            raise SamebitsError(
-                f"{_schema.shown(path)} is damaged ({error}): record the run again", slug="record-damaged"
-            ) from None
+            raise _schema.damaged(path, error) from None
         self.size = copy.stat().st_size
         self._uri = f"{copy.as_uri()}?mode=ro&immutable=1"
         return True
 
 
-def _header(place: Path) -> bytes:
-    with files.open_to_read(place) as file:  # a pipe would block, a device might have effects
+def _header(path: Path) -> bytes:
+    with files.open_to_read(path) as file:  # a pipe would block, a device might have effects
         return file.read(100)
 
 
@@ -113,15 +111,15 @@ def _unreadable(path: Path, error: Exception) -> SamebitsError:
     shown = _schema.shown(path)
     if isinstance(error, FileNotFoundError):
         return SamebitsError(f"{shown} does not exist: give the path of a record", slug="record-missing")
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return SamebitsError(
-        f"cannot read {shown} ({reason}): give the path of a record", slug="record-unreadable"
+        f"cannot read {shown} ({_schema.reason_of(error)}): give the path of a record",
+        slug="record-unreadable",
     )
 
 
 _BROKEN = (sqlite3.Error, Damage, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
-_TICK = 1_000_000  # steps of SQLite's machine between two looks at the budget
-_INTERRUPTED = "interrupted"  # SQLite's word for a query that the budget stopped
+_TICK = 1_000_000  # steps of SQLite's virtual machine between two checks of the budget
+_INTERRUPTED = "interrupted"  # SQLite's message for a query that the budget stopped
 _STEP = KINDS.index(EventKind.STEP)
 _READ = KINDS.index(EventKind.READ)
 _RUN = f"SELECT {_schema.RUN_COLUMNS} FROM run LIMIT 2"  # noqa: S608  # our own names
@@ -136,7 +134,7 @@ class RecordReader:
             by a run that was killed.
 
     Attributes:
-        info: what is known of the run; while its status is `running`, `steps` is counted from the events.
+        info: the facts of the run; while its status is `running`, `steps` is counted from the events.
 
     Raises:
         SamebitsError: `record-missing`, `record-unreadable`, `record-foreign`, `record-version` or
@@ -171,7 +169,7 @@ class RecordReader:
             last_step: only events whose `step` is at most this.
 
         Raises:
-            SamebitsError: `record-damaged`, at the event where the record stops making sense.
+            SamebitsError: `record-damaged`, at the first event that makes no sense.
         """
         codes = {KINDS.index(kind) for kind in kinds} or set(range(len(KINDS)))
         first = -(2**31) if first_step is None else first_step
@@ -182,9 +180,9 @@ class RecordReader:
                     yield self._tables.event(event)
 
     def n_steps(self) -> int:
-        """Return how many step boundaries a comparison counts in this run.
+        """Return the number of step boundaries that a comparison counts in this run.
 
-        In a run that never trains each value that was read counts as one.
+        In a run that never trains, each value that was read counts as one.
 
         Raises:
             SamebitsError: `record-damaged`.
@@ -192,7 +190,7 @@ class RecordReader:
         steps: set[int] = set()
         reads = 0
         with self._damage():
-            for (heads,) in self._query("SELECT heads FROM event"):  # without its digests: they may be large
+            for (heads,) in self._query("SELECT heads FROM event"):  # not the digests, which may be large
                 if type(heads) is not bytes or len(heads) % _schema.HEAD.size:
                     raise Damage("some of its events are cut short")
                 reads += heads[_schema.KIND_OFFSET :: _schema.HEAD.size].count(_READ)
@@ -247,19 +245,19 @@ class RecordReader:
                 if _schema.checksum(data) != checksum:
                     raise Damage(f"a capture of event {seq} does not match its checksum")
                 parts.setdefault(position, []).append(data)
-            found = {position: b"".join(pieces) for position, pieces in parts.items()}
-            for data in found.values():
+            tensors = {position: b"".join(pieces) for position, pieces in parts.items()}
+            for data in tensors.values():
                 check_safetensors(data)
-        return found
+        return tensors
 
     def let_go(self) -> None:
-        """Hold no descriptor until something is asked again: this process may close it for another file."""
+        """Close the descriptor until the next query: this process may close it for another file."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file, and remove the copy if there is one."""
         self.let_go()
         self._snapshot.close()
 
@@ -279,7 +277,7 @@ class RecordReader:
         return self._bounded(self._connection.execute(statement, values))
 
     def _bounded(self, rows: Iterable[tuple[object, ...]]) -> Iterator[tuple[object, ...]]:
-        """The rows, unless they hold more than the file: forged pages can belong to many values."""
+        """Yield the rows, unless they hold more than the file: forged pages can belong to many values."""
         left = self._snapshot.size
         for row in rows:
             for value in row:
@@ -290,18 +288,18 @@ class RecordReader:
             yield row
 
     def _capture_rows(self) -> dict[int, list[tuple[int, int]]]:
-        """The rows of table `capture` by event: looking for them by event would read the whole table."""
+        """Return the rows of table `capture` by event: a query for one event would read the whole table."""
         if self._captures is None:
-            found: dict[int, list[tuple[int, int]]] = {}
+            by_event: dict[int, list[tuple[int, int]]] = {}
             for row, seq, position in self._query("SELECT id, seq, position FROM capture ORDER BY id"):
                 if type(row) is not int or type(seq) is not int or type(position) is not int:
                     raise Damage("a capture belongs to no tensor of an event")
-                found.setdefault(seq, []).append((row, position))
-            self._captures = found
+                by_event.setdefault(seq, []).append((row, position))
+            self._captures = by_event
         return self._captures
 
     def _unpacked(self, first: int, last: int) -> Iterator[Unpacked]:
-        """Yield events in order of seq: threads may have written them slightly out of it."""
+        """Yield events in order of seq; threads may have written them slightly out of order."""
         waiting: list[Unpacked] = []
         previous: Unpacked | None = None
         rows = self._query(
@@ -322,12 +320,12 @@ class RecordReader:
 
     def _check_tables(self) -> None:
         """Refuse any table, index, view or trigger that samebits did not make."""
-        found = set()
+        tables = set()
         for kind, name, text in self._query("SELECT type, name, sql FROM sqlite_master"):
             if kind != "table" or _schema.TABLES.get(str(name)) != text:
                 raise Damage(f"it holds the unknown {kind} {str(name)[:40]!r}")
-            found.add(name)
-        missing = sorted(set(_schema.TABLES) - found)
+            tables.add(name)
+        missing = sorted(set(_schema.TABLES) - tables)
         if missing:
             raise Damage(f"its table {missing[0]!r} is missing")
 
@@ -338,7 +336,7 @@ class RecordReader:
         return decode_info(rows[0], self._counted_steps)
 
     def _counted_steps(self) -> int:
-        """Count step boundaries as a writer that was killed would have."""
+        """Count the step boundaries as the killed writer would have done."""
         (last,) = next(self._query("SELECT max(last_step) FROM event"))
         if type(last) is not int:
             return 0
@@ -351,14 +349,11 @@ class RecordReader:
         try:
             yield
         except _BROKEN as error:
-            raise SamebitsError(
-                f"{_schema.shown(self.path)} is damaged ({_one_line(error)}): record the run again",
-                slug="record-damaged",
-            ) from None
+            raise _schema.damaged(self.path, _one_line(error)) from None
 
 
 class _Budget:
-    """Stops a query that does more work than a sound file of this size can ask for."""
+    """A limit that stops a query which does more work than a sound file of this size can need."""
 
     def __init__(self, connection: sqlite3.Connection, size: int) -> None:
         self._ticks = self._allowed = 10 + size // 50_000

@@ -1,4 +1,4 @@
-"""Values that repeat are written once and referred to by number."""
+"""The writer of a record. Values that repeat are written once and referred to by number."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ REMEMBERED_BYTES = 6_000_000
 
 
 class Interned(Generic[Key]):
-    """Numbers given to the values of one table, in bounded memory.
+    """The numbers of the values of one table, in bounded memory.
 
-    What is remembered is forgotten as a whole when it grows too large: a value met again is then written
-    again under a new number, which readers cannot tell from the old one. Threads that meet a new value at the
-    same moment do the same, so no lock is needed.
+    When the memory is full, all values are forgotten: a value that comes again is written again under a new
+    number, which readers treat like the old one. Threads that meet a new value at the same moment do the
+    same, so no lock is needed.
 
     Attributes:
-        ids: the numbers of the values remembered.
+        ids: the numbers of the remembered values.
         pending: rows not yet written, number first.
     """
 
@@ -49,7 +49,7 @@ class Interned(Generic[Key]):
         self.ids: dict[Key, int] = {}
         self.pending: list[tuple[Any, ...]] = []
         self._numbers = itertools.count()
-        self._room = REMEMBERED_BYTES
+        self._free_bytes = REMEMBERED_BYTES
 
     def add(self, key: Key, row: tuple[Any, ...], size: int) -> int:
         """Return a new number for a value.
@@ -57,12 +57,12 @@ class Interned(Generic[Key]):
         Args:
             key: the value.
             row: its columns, without the number.
-            size: bytes of memory that remembering it costs, about.
+            size: bytes of memory that remembering it takes, approximately.
         """
-        if self._room < size:
+        if self._free_bytes < size:
             self.ids.clear()
-            self._room = REMEMBERED_BYTES
-        self._room -= size
+            self._free_bytes = REMEMBERED_BYTES
+        self._free_bytes -= size
         number = next(self._numbers)
         self.pending.append((number, *row))  # before it is known: an event may refer to it at once
         self.ids[key] = number
@@ -76,25 +76,24 @@ FLUSH_ROWS = 256
 FLUSH_SECONDS = 0.2
 CAPTURE_PART = 64 << 20  # SQLite holds at most 1e9 bytes in one value
 _EVENT_BYTES = 32 << 20  # in one row
-_MOST_WAITING = 20_000  # rows that are kept while nothing can be opened
+_MOST_WAITING = 20_000  # rows that wait while no file can be opened
 
-_get_pid = os.getpid  # the script's may be another by now
+_get_pid = os.getpid  # the script may replace it
 
 
 class RecordWriter:
     """The record of one run, open for writing. Any thread may use it; a forked child's copy does nothing.
 
     Args:
-        path: of the record, in a folder that is there.
-        info: what is known of the run so far.
+        path: of the record, in a folder that exists.
+        info: the facts of the run so far.
         overwrite: replace an existing record.
-        masker: masks secrets in whatever is written; by default those that the command and the environment
-            give away.
-        flush_seconds: how long an event may wait; infinite for runs whose addresses are to be the same: then
-            the number of events alone decides what is allocated when.
+        masker: masks secrets in whatever is written; by default those in the command and the environment.
+        flush_seconds: how long an event may wait; infinite for runs that must have the same addresses: then
+            only the number of events decides what is allocated when.
 
     Attributes:
-        broken: empty, or why writing stopped; what was committed before is kept.
+        broken: empty, or why writing stopped; earlier commits stay in the file.
 
     Raises:
         SamebitsError: `record-exists`, `record-busy` or `record-unwritable`.
@@ -131,31 +130,31 @@ class RecordWriter:
 
     def text(self, s: str) -> int:
         """Return the number that stands for a text."""
-        found = self._text_ids.get(s)
-        if found is None:
-            found = self._texts.add(s, (_schema.storable(self._masker.text(s)),), len(s) + 150)
-        return found
+        number = self._text_ids.get(s)
+        if number is None:
+            number = self._texts.add(s, (_schema.storable(self._masker.text(s)),), len(s) + 150)
+        return number
 
     def site(self, s: Site) -> int:
         """Return the number that stands for a site."""
-        found = self._sites.ids.get(s)
-        if found is None:
-            found = self._sites.add(s, (self.text(s.file), s.line, self.text(s.function)), 250)
-        return found
+        number = self._sites.ids.get(s)
+        if number is None:
+            number = self._sites.add(s, (self.text(s.file), s.line, self.text(s.function)), 250)
+        return number
 
     def layout(self, infos: tuple[TensorInfo, ...]) -> int:
         """Return the number that stands for a list of tensor descriptions."""
-        found = self._layouts.ids.get(infos)
-        if found is None:
+        number = self._layouts.ids.get(infos)
+        if number is None:
             members = ",".join([str(self._tensor(info)) for info in infos])
-            found = self._layouts.add(infos, (f"[{members}]",), 8 * len(infos) + 200)
-        return found
+            number = self._layouts.add(infos, (f"[{members}]",), 8 * len(infos) + 200)
+        return number
 
     def add(self, row: EventRow) -> None:
-        """Record an event; it is on its way to the file within 256 events or at the first one after 0.2 s.
+        """Record an event; it is written after at most 256 events, or with the first event after 0.2 s.
 
         Args:
-            row: see `EventRow`; numbers of texts, sites and layouts are those that this writer gave.
+            row: see `EventRow`; this writer gave the numbers of its texts, sites and layouts.
         """
         rows = self._rows
         rows.append(row)
@@ -173,7 +172,7 @@ class RecordWriter:
         self.capture_all([(seq, position, data)])
 
     def capture_all(self, captures: Sequence[tuple[int, int, bytes]]) -> None:
-        """Store the contents of several tensors, each as the arguments of `capture`."""
+        """Store the contents of several tensors; each tuple holds the arguments of `capture`."""
         rows = [
             (next(self._captures), seq, position, zlib.crc32(part), part)
             for seq, position, data in captures
@@ -183,21 +182,21 @@ class RecordWriter:
         self._commit(rows)
 
     def update(self, **fields: Any) -> None:
-        """Replace fields of the run's `RunInfo`, at once."""
+        """Replace fields of the run's `RunInfo` and write it at once."""
         self._info = masked_info(replace(self._info, **fields), self._masker)
         self._new_infos.append(self._info)
         self.flush()
 
     def flush(self) -> None:
-        """Commit what is buffered."""
+        """Commit the buffers."""
         self._commit()
 
     def close(self, *, single: bool = True) -> None:
-        """Commit what is buffered, and write no more.
+        """Commit the buffers, and write nothing more.
 
         Args:
-            single: bring the log into the record, so that a single file is left. This takes descriptors for a
-                while: where threads of the script may still run, it is for the parent process to do.
+            single: fold the log into the record, so that a single file is left. This holds descriptors for a
+                while: where threads of the script may still run, leave it to the parent process.
         """
         if self._closed or self._pid != _get_pid() or self._inside:
             return
@@ -210,19 +209,19 @@ class RecordWriter:
                 self._break(error)
 
     def _tensor(self, info: TensorInfo) -> int:
-        found = self._tensors.ids.get(info)
-        if found is None:
+        number = self._tensors.ids.get(info)
+        if number is None:
             numbers = self.text(str(info.role)), self.text(info.name), self.text(info.dtype)
             shape = ",".join(map(str, info.shape))
-            found = self._tensors.add(info, (*numbers, f"[{shape}]"), 400)
-        return found
+            number = self._tensors.add(info, (*numbers, f"[{shape}]"), 400)
+        return number
 
     def _commit(
         self, captures: Sequence[tuple[Any, ...]] = (), *, last: bool = False, wait: bool = True
     ) -> None:
-        """Append what is buffered to the log; a failure breaks the writer only."""
+        """Append the buffers to the log; a failure breaks only the writer."""
         self._deadline = monotonic() + self._flush_seconds
-        if self._pid != _get_pid():  # before the lock, which a fork may have copied while it was taken
+        if self._pid != _get_pid():  # before the lock: a fork may have copied it while it was held
             self._drop_all()
             return
         if not self._lock.acquire(blocking=wait):
@@ -242,9 +241,9 @@ class RecordWriter:
             self._lock.release()
 
     def _write(self, captures: Sequence[tuple[Any, ...]], *, last: bool) -> None:
-        """Write what is buffered. Events are taken first: what they refer to was interned before them.
+        """Write the buffers. Events are copied first: the values they refer to were interned before them.
 
-        After an interrupt the buffers may still hold what was written: writing a row twice changes nothing.
+        After an interrupt the buffers may still hold written rows: writing a row twice changes nothing.
         """
         buffers: list[list[Any]] = [self._rows, self._layouts.pending, self._tensors.pending]
         buffers += [self._sites.pending, self._texts.pending, self._new_infos]
@@ -271,11 +270,10 @@ class RecordWriter:
             del buffer[: len(items)]
 
     def _break(self, error: Exception) -> None:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         if not self.broken:
             self.broken = (
-                f"{_schema.shown(self.path)} could not be written any further ({reason}):"
-                " the record ends at the last event before that"
+                f"{_schema.shown(self.path)} could not be written any further ({_schema.reason_of(error)}):"
+                " the record ends with the last event before that"
             )
         self._drop_all()
 
@@ -287,7 +285,7 @@ class RecordWriter:
 
 
 def _parts(events: Sequence[EventRow]) -> Iterator[Sequence[EventRow]]:
-    """Events in groups that fit into one row each."""
+    """Yield the events in groups, each of which fits into one row."""
     start = size = 0
     for number, event in enumerate(events):
         size += len(event[10]) + len(event[11])
@@ -304,7 +302,7 @@ def pack(events: Sequence[EventRow]) -> tuple[Any, ...]:
     Many events share a row because a row costs SQLite 2 microseconds, and an event must cost less than one.
 
     Args:
-        events: any number of them but none; threads may have added them slightly out of order.
+        events: at least one; threads may have added them slightly out of order.
     """
     ordered = sorted(events, key=itemgetter(0))
     heads = _pack_heads(ordered)
@@ -319,9 +317,9 @@ def _pack_heads(events: Sequence[EventRow]) -> bytes:
     pack_head, none = _schema.HEAD.pack, _schema.NO_SITE
     packed = []
     for seq, kind, step, op, site, forward_site, module, thread, arguments, layout, _, links in events:
-        place = none if site is None else site
+        own = none if site is None else site
         forward = none if forward_site is None else forward_site
         packed.append(
-            pack_head(seq, step, op, place, forward, module, thread, arguments, layout, kind, links != b"")
+            pack_head(seq, step, op, own, forward, module, thread, arguments, layout, kind, links != b"")
         )
     return b"".join(packed)

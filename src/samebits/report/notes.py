@@ -56,7 +56,7 @@ _TABLES = {
 _PARTS = {
     RecordedPart.BACKWARD: "a backward pass",
     RecordedPart.BATCH: "a batch",
-    RecordedPart.KEPT_VALUE: "a kept value",
+    RecordedPart.CAPTURED_VALUE: "a kept value",
     RecordedPart.READ: "a read",
     RecordedPart.REPETITION: "a repetition of {}",
     RecordedPart.SAVE: "a save",
@@ -240,7 +240,7 @@ _NOT_PLACED = "run 1's value could not be put in place"
 _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.UNREADABLE_TENSORS: "{} tensor(s) could not be read and were left out",
     NoteCode.INTERVENTIONS: _interventions,
-    NoteCode.NO_ROOM: ("no more values could be kept, {} MB are full: {} further event(s) at the origins"),
+    NoteCode.NO_SPACE: ("no more values could be kept, {} MB are full: {} further event(s) at the origins"),
     NoteCode.NOT_RECORDED: _not_recorded,
     NoteCode.NOT_PLACED: _not_placed,
     NoteCode.CHILD_NOT_RECORDED: _child_not_recorded,

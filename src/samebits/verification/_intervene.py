@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import Cause
 from samebits.diagnosis.attribution import Confirmation, attributed, failed_note, unexplained, withdrawn
-from samebits.diagnosis.candidates import every_intervention, likely_interventions, traces, unable, words_of
+from samebits.diagnosis.candidates import every_intervention, likely_interventions, names_used, traces, unable
 from samebits.diagnosis.search import search
 from samebits.interventions import INTERVENTIONS, why_not, without_implied
 from samebits.recording.settings import RecordingSettings
@@ -51,7 +51,7 @@ class Terms:
         least_steps: so many steps the runs have to make, to say anything of the difference.
         divergence: where the runs differ first with nothing pinned (`divergence_of`).
         soon: moment of `time.monotonic` from which on only what is needed is run.
-        words: what the user's source names (`words_of`).
+        words: what the user's source names (`names_used`).
     """
 
     role: int
@@ -81,7 +81,7 @@ def terms_of(state: State, runner: Runner, begun: float) -> Terms:
         least_steps=least_steps(state.comparison),
         divergence=divergence_of(state.comparison),
         soon=begun + _SOON_RUNS * seconds + _SOON_S,
-        words=words_of(read_program(runner.request.target, state.comparison.findings)),
+        words=names_used(read_program(runner.request.target, state.comparison.findings)),
     )
 
 

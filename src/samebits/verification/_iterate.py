@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST_ROUNDS = 4
 MOST_ATTEMPTS = 3
-_OF_VALUES = (NoteCode.NOT_PLACED, NoteCode.NO_ROOM)
+_OF_VALUES = (NoteCode.NOT_PLACED, NoteCode.NO_SPACE)
 # A difference of these kinds can be a mere consequence of one that remains.
 _CONSEQUENCES = (OriginKind.CONTROL_FLOW, OriginKind.ORDER, OriginKind.NONE)
 _VALUES = (EventKind.BATCH, EventKind.LOSS, EventKind.READ, EventKind.SAVE)

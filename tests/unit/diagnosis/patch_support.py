@@ -20,7 +20,7 @@ MARK = "# <-"
 
 
 def project(**texts: str | bytes) -> Project:
-    """A project of modules; the first one is the script."""
+    """Return a project of modules; the first one is the script."""
     files = []
     for name, text in texts.items():
         data = text if isinstance(text, bytes) else textwrap.dedent(text).lstrip("\n").encode()
@@ -29,7 +29,7 @@ def project(**texts: str | bytes) -> Project:
 
 
 def site_of(files: Project, mark: str = MARK, function: str = "f") -> Site:
-    """The line with a mark."""
+    """Return the site of the line with a mark."""
     for file in files.files:
         for number, line in enumerate(file.text.splitlines(), start=1):
             if mark in line:
@@ -38,23 +38,23 @@ def site_of(files: Project, mark: str = MARK, function: str = "f") -> Site:
 
 
 def finding(cause: str, site: Site | None, *ops: str, kind: str = "op") -> Finding:
-    """An origin, with sources on its own line."""
+    """Return an origin with sources on its own line."""
     sources = tuple(Source(op, site, cause) for op in ops)
     return finding_support.finding(kind=kind, op="aten::mm", site=site, cause=cause, sources=sources)
 
 
 def proposal(cause: str, files: Project, *ops: str) -> Proposal:
-    """What is proposed for a cause at the marked line."""
+    """Return the proposal for a cause at the marked line."""
     return propose([finding(cause, site_of(files), *ops)], files)
 
 
 def text_after(patch: Patch, name: str = "") -> str:
-    """A file with a patch."""
+    """Return the text of a file after a patch."""
     return next(f.after.text for f in patch.files if name in f.after.path)
 
 
 def patched(cause: str, text: str, *ops: str) -> str:
-    """A script of one file with the first patch; the text itself where there is none."""
+    """Return a script of one file after the first patch; the text itself if there is none."""
     files = project(main=text)
     patches = proposal(cause, files, *ops).patches
     return text_after(patches[0]) if patches else files.files[0].text

@@ -7,7 +7,7 @@ from finding_support import finding
 from patch_support import project
 
 from samebits.comparison.results import Source
-from samebits.diagnosis.candidates import MECHANISMS, traces, unable, words_of
+from samebits.diagnosis.candidates import MECHANISMS, names_used, traces, unable
 from samebits.interventions import INTERVENTIONS
 
 PLAIN = "import torch\nx = torch.ones(3)\nprint(f'{x}')\n"
@@ -16,7 +16,7 @@ PLAIN = "import torch\nx = torch.ones(3)\nprint(f'{x}')\n"
 def shown(text=PLAIN, *sources, **fields):
     """Where each intervention has left a trace, for one origin."""
     origin = finding(**{"op": "aten::lift_fresh", "entry": "outside", **fields})
-    return traces([origin], sources, words_of(project(train=text).files))
+    return traces([origin], sources, names_used(project(train=text).files))
 
 
 def test_every_intervention_of_the_table_has_a_specification():

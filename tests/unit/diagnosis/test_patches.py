@@ -240,14 +240,14 @@ UNTOUCHED = [
 @pytest.mark.parametrize(("cause", "source", "before", "after"), LINES)
 def test_line(cause, source, before, after):
     ops = (source,) if source else ()
-    found = patched(cause, f"{HEAD}    {before}  # <- here\n", *ops)
-    assert f"\n{after}  # <- here\n" in found
-    ast.parse(found)
+    patched_text = patched(cause, f"{HEAD}    {before}  # <- here\n", *ops)
+    assert f"\n{after}  # <- here\n" in patched_text
+    ast.parse(patched_text)
 
 
 @pytest.mark.parametrize(("cause", "source", "before", "after"), LINES)
 def test_second_patch_changes_nothing_of_it(cause, source, before, after):
-    """What was patched is not patched again, so that a patch can be applied and verify be run again."""
+    """A patched line is not patched again, so that verify can be run again after a patch is applied."""
     ops = (source,) if source else ()
     once = project(main=patched(cause, f"{HEAD}    {before}  # <- here\n", *ops))
     again = proposal(cause, once, *ops).patches if "num_workers" not in before else ()
@@ -257,9 +257,9 @@ def test_second_patch_changes_nothing_of_it(cause, source, before, after):
 @pytest.mark.parametrize(("cause", "source", "line", "reason"), REFUSED)
 def test_refused_with_a_reason(cause, source, line, reason):
     files = project(main=f"{HEAD}    import tempfile\n    {line}  # <- here\n")
-    found = proposal(cause, files, *((source,) if source else ()))
-    assert found.patches == ()
-    assert any(reason in why for why in found.refusals)
+    proposed = proposal(cause, files, *((source,) if source else ()))
+    assert proposed.patches == ()
+    assert any(reason in why for why in proposed.refusals)
 
 
 @pytest.mark.parametrize(("cause", "line"), UNTOUCHED)
@@ -308,8 +308,8 @@ def test_seeds_come_before_a_module_that_draws_while_it_is_imported():
         main="import torch\nfrom model import net\n\nnet(torch.ones(3))\n",
         model="import torch\nnet = torch.nn.Linear(3, 3)  # <- here\n",
     )
-    found = propose([finding("unseeded-torch", site_of(files, function="<module>"))], files)
-    text = text_after(found.patches[0], "main")
+    proposed = propose([finding("unseeded-torch", site_of(files, function="<module>"))], files)
+    text = text_after(proposed.patches[0], "main")
     assert text.index("torch.manual_seed(0)") < text.index("from model")
 
 
@@ -320,9 +320,9 @@ def test_a_generator_made_in_a_loop_is_seeded_from_one_that_goes_on():
         for step in range(3):
             noise = np.random.default_rng().normal(size=3)  # <- here
     """
-    found = patched("unseeded-numpy", text, "numpy.random.SeedSequence")
-    assert "default_rng(np.random.randint(2**31)).normal" in found
-    assert "\nnp.random.seed(0)\n" in found
+    patched_text = patched("unseeded-numpy", text, "numpy.random.SeedSequence")
+    assert "default_rng(np.random.randint(2**31)).normal" in patched_text
+    assert "\nnp.random.seed(0)\n" in patched_text
 
 
 def test_a_seed_that_torch_makes_up_in_a_function_goes_on_from_the_seed_of_the_script():
@@ -334,17 +334,17 @@ def test_a_seed_that_torch_makes_up_in_a_function_goes_on_from_the_seed_of_the_s
             return seed
     """
     files = project(main=text)
-    found = changed(finding("unseeded-torch", site_of(files), kind="rng"), op="seed")
-    after = text_after(propose([found], files).patches[0])
+    seeding = changed(finding("unseeded-torch", site_of(files), kind="rng"), op="seed")
+    after = text_after(propose([seeding], files).patches[0])
     assert "    seed = torch.manual_seed(torch.initial_seed() + 1).initial_seed()" in after
     assert "import torch\n\ntorch.manual_seed(0)\n" in after
 
 
 def test_the_systems_generator_made_in_a_loop_is_seeded_from_one_that_goes_on():
     text = "import random\nfor i in range(3):\n    x = random.SystemRandom().random()  # <- here\n"
-    found = patched("os-entropy", text, "random.SystemRandom")
-    assert "x = random.Random(random.getrandbits(32)).random()" in found
-    assert "\nrandom.seed(0)\n" in found
+    patched_text = patched("os-entropy", text, "random.SystemRandom")
+    assert "x = random.Random(random.getrandbits(32)).random()" in patched_text
+    assert "\nrandom.seed(0)\n" in patched_text
 
 
 def test_a_default_of_none_becomes_a_number():
@@ -375,10 +375,10 @@ def test_a_set_of_objects_with_a_name_becomes_a_dict():
         seen.add(last)
         order = [node.row for node in seen]  # <- here
     """
-    found = patched("id-order", text)
-    assert "seen = dict.fromkeys([start])" in found
-    assert "seen |= dict.fromkeys(near for node in seen for near in node.near)" in found
-    assert "seen[last] = None" in found
+    patched_text = patched("id-order", text)
+    assert "seen = dict.fromkeys([start])" in patched_text
+    assert "seen |= dict.fromkeys(near for node in seen for near in node.near)" in patched_text
+    assert "seen[last] = None" in patched_text
 
 
 def test_a_set_of_objects_that_is_used_as_one_is_left_alone():
@@ -391,8 +391,8 @@ def test_a_set_is_found_behind_the_line_where_its_order_entered():
         main="from words import vocabulary\nx = encode(vocabulary())  # <- here\n",
         words="def vocabulary():\n    return list(set(TEXT))\n",
     )
-    found = proposal("unknown", files)
-    assert "return sorted(set(TEXT))" in text_after(found.patches[0], "words")
+    proposed = proposal("unknown", files)
+    assert "return sorted(set(TEXT))" in text_after(proposed.patches[0], "words")
 
 
 def test_where_the_cause_is_unknown_a_draw_that_nothing_seeds_is_suspicious():
@@ -417,9 +417,9 @@ def test_a_kernel_gets_deterministic_algorithms_once():
 
 def test_a_script_that_names_cuda_gets_the_workspace_too():
     text = "import torch\n\nx = (a.cuda() @ b)  # <- here\n"
-    found = patched("nondeterministic-kernel", text)
-    assert 'os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"' in found
-    assert found.startswith("import torch\nimport os\n")
+    patched_text = patched("nondeterministic-kernel", text)
+    assert 'os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"' in patched_text
+    assert patched_text.startswith("import torch\nimport os\n")
 
 
 def test_deterministic_algorithms_that_are_off_are_switched_on():
@@ -471,14 +471,14 @@ def test_where_interventions_have_shown_the_cause_other_sources_are_left_alone_a
 
 
 def test_a_seed_that_comes_from_nowhere_known_becomes_a_number():
-    """Such as what another program printed. A seed at the head would be replaced by it."""
+    """It may be the output of another program. A seed at the head would be overwritten by it."""
     files = project(
         main="import torch\nimport job\ntorch.manual_seed(int(job.number))  # <-\nx = torch.rand(3)\n"
     )
-    found = changed(finding("unseeded-torch", site_of(files), kind="rng"), op="seed")
-    first = propose([found], files).patches[0]
+    seeding = changed(finding("unseeded-torch", site_of(files), kind="rng"), op="seed")
+    first = propose([seeding], files).patches[0]
     assert first.first == ("torch.manual_seed(int(job.number))  # <-", "torch.manual_seed(0)  # <-")
-    remedy = remedy_for(found, files)
+    remedy = remedy_for(seeding, files)
     assert remedy is not None
     assert remedy.text.startswith("seed with a number: the present seed differs")
 

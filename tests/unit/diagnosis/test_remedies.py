@@ -90,9 +90,9 @@ def test_a_remedy_that_is_there_stays():
     from dataclasses import replace
 
     known = replace(finding("race", None), remedy=Remedy("known", before="x"))
-    found = with_remedies(Comparison("different", None, 1, (known, finding("race", None))))
-    assert found.findings[0].remedy == Remedy("known", before="x")
-    assert found.findings[1].remedy is not None
+    remedied = with_remedies(Comparison("different", None, 1, (known, finding("race", None))))
+    assert remedied.findings[0].remedy == Remedy("known", before="x")
+    assert remedied.findings[1].remedy is not None
 
 
 def test_an_op_that_throws_has_something_in_its_place():
@@ -176,14 +176,14 @@ def test_a_library_that_draws_from_the_global_generator_may_be_given_a_seed_too(
 
 @pytest.mark.parametrize(("package", "word"), [("optuna", "TPESampler(seed=0)"), ("other", "of its own")])
 def test_a_library_without_a_parameter_has_words(package, word):
-    """Known ones their own."""
+    """A known library gets advice of its own."""
     remedy = remedy_for(drawn(None, "numpy.random.SeedSequence", (f"{package}.study.optimize", "")))
     assert remedy is not None
     assert word in remedy.text
 
 
 def test_a_study_of_optuna_gets_a_sampler_with_a_seed():
-    """Where it is made, not where it draws."""
+    """The seed goes where the sampler is made, not where it draws."""
     lines = "import optuna\n\n\ndef objective(trial):\n    return trial.suggest_int('n', 1, 3)  # <-\n\n\n"
     files = project(main=lines + "study = optuna.create_study()\n")
     call = ("optuna.trial._trial.Trial.suggest_int", "")

@@ -1,4 +1,4 @@
-"""What the text of a file shows to be a set: made, annotated, stored in something, handed on."""
+"""Sets shown by the text of a file: made, annotated, stored in something, passed on."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ HELPER = """
 
 def shown(cause, files, **fields):
     """The finding at the marked line, confirmed, after the search for its line."""
-    found = changed(finding(cause, site_of(files, function="<module>")), confirmed_by=CONFIRMED, **fields)
-    return found, at_source_line(found, files)
+    confirmed = changed(finding(cause, site_of(files, function="<module>")), confirmed_by=CONFIRMED, **fields)
+    return confirmed, at_source_line(confirmed, files)
 
 
 def test_the_order_of_a_set_is_where_it_is_taken():
@@ -69,8 +69,8 @@ def test_memory_is_left_unwritten_in_another_file():
 
 def test_without_proof_it_stays():
     files = project(main=SUM_OVER_SET)
-    found = finding("hash-order", site_of(files))
-    assert at_source_line(found, files) is found
+    unconfirmed = finding("hash-order", site_of(files))
+    assert at_source_line(unconfirmed, files) is unconfirmed
 
 
 @pytest.mark.parametrize("cause", ["hash-order", "uninitialized", "race", "unseeded-torch"])
@@ -110,16 +110,16 @@ def test_a_duration_is_where_it_is_measured(at):
     sites = [site_of(files, mark, "<module>") for mark in ("starts", "planted")]
     sources = tuple(Source("time.perf_counter", site, "wall-clock") for site in sites)
     stands = site_of(files, at, "<module>")
-    found = changed(finding("wall-clock", stands), confirmed_by=CONFIRMED, sources=sources)
-    assert at_source_line(found, files).origin.site == sites[1]
+    measured = changed(finding("wall-clock", stands), confirmed_by=CONFIRMED, sources=sources)
+    assert at_source_line(measured, files).origin.site == sites[1]
 
 
 def test_two_measurements_are_not_told_apart():
     files = project(main=CLOCK.replace("# starts", "- zero  # starts"))
     sites = [site_of(files, mark, "<module>") for mark in ("starts", "planted")]
     sources = tuple(Source("time.perf_counter", site, "wall-clock") for site in sites)
-    found = changed(finding("wall-clock", sites[0]), confirmed_by=CONFIRMED, sources=sources)
-    assert at_source_line(found, files).origin.site == sites[0]
+    measured = changed(finding("wall-clock", sites[0]), confirmed_by=CONFIRMED, sources=sources)
+    assert at_source_line(measured, files).origin.site == sites[0]
 
 
 def test_a_listing_of_random_names_gives_way_to_who_made_them():
@@ -130,8 +130,8 @@ def test_a_listing_of_random_names_gives_way_to_who_made_them():
     stands = changed(
         finding("environment", sources[0].site), sources=sources, entered_site=replace(entered, line=40)
     )
-    (found,) = attributed([stands], Confirmation(("entropy",), 2, 2))
-    assert (found.cause, found.origin.site, found.origin.entered_site.line) == (
+    (moved,) = attributed([stands], Confirmation(("entropy",), 2, 2))
+    assert (moved.cause, moved.origin.site, moved.origin.entered_site.line) == (
         "os-entropy",
         sources[1].site,
         40,
@@ -154,7 +154,7 @@ def main():
 def test_a_race_of_processes_is_where_the_memory_is_shared_or_they_are_started(share, line):
     files = project(train=SHARED.replace("SHARE", share))
     entered = Site(files.script, 6, "main")
-    found = finding_support.finding(op="aten::t", site=entered, cause="race", entry="outside")
-    shown = at_source_line(changed(found, confirmed_by="with one at a time"), files)
+    race = finding_support.finding(op="aten::t", site=entered, cause="race", entry="outside")
+    shown = at_source_line(changed(race, confirmed_by="with one at a time"), files)
     assert (shown.origin.site.line, shown.origin.entered_site) == (line, entered)
-    assert at_source_line(found, files) == found
+    assert at_source_line(race, files) == race

@@ -80,7 +80,7 @@ def differing_ops(first: str, second: str) -> list[str]:
 def notes(path: str) -> list[str]:
     """What the record says of the substitution."""
     with RecordReader(path) as record:
-        codes = NoteCode.NOT_PLACED, NoteCode.NO_ROOM
+        codes = NoteCode.NOT_PLACED, NoteCode.NO_SPACE
         return [sentence(n) for n in record.info.notes if n.code in codes]
 
 

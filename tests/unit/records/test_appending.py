@@ -63,7 +63,7 @@ def test_an_interrupt_loses_nothing(file: AppendedFile, tmp_path: Path, written:
 
 
 def test_an_interrupt_within_a_piece(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What was written of it is taken back."""
+    """The part that was written is removed again."""
     file, write = AppendedFile(tmp_path / "a"), os.write
     file._append = appending.append
     file.append(b"first ")

@@ -1,4 +1,4 @@
-"""What is written is read back: values, order, filters, sizes, and from any thread."""
+"""Written records are read back: values, order, filters, sizes, and from any thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from sentence_support import notes_of, text_note
 
 from samebits._runtime.frames import Site
 from samebits.errors import SamebitsError
-from samebits.records import writer as interning
 from samebits.records import writer as writer_module
 from samebits.records.creation import finalize
 from samebits.records.events import NO_WRITER, Event, Link, TensorInfo
@@ -44,7 +43,7 @@ def test_an_event_comes_back_whole(tmp_path: Path) -> None:
     writer.close()
 
     with RecordReader(tmp_path / "a.sbr") as reader:
-        found = list(reader.events())
+        events = list(reader.events())
 
     expected = Event(
         seq=2**40,
@@ -60,7 +59,7 @@ def test_an_event_comes_back_whole(tmp_path: Path) -> None:
         digests=(bytes(range(16)), bytes(range(16, 32))),
         links=(Link(5, NO_WRITER), Link(6, 3)),
     )
-    assert found == [expected, replace(expected, seq=2**40 + 1, site=None, forward_site=None, links=())]
+    assert events == [expected, replace(expected, seq=2**40 + 1, site=None, forward_site=None, links=())]
 
 
 def test_events_are_filtered_by_kind_and_step(tmp_path: Path) -> None:
@@ -89,12 +88,12 @@ def test_events_of_different_layouts_keep_their_own_digests(tmp_path: Path) -> N
     writer.close()
 
     with RecordReader(tmp_path / "a.sbr") as reader:
-        found = list(reader.events())
+        events = list(reader.events())
 
-    assert [event.digests for event in found] == [
+    assert [event.digests for event in events] == [
         tuple(digest(seq, position) for position in range(count)) for seq, count in enumerate(counts)
     ]
-    assert [event.links for event in found] == [(), (Link(1, 1),) * 3, (), (), ()]
+    assert [event.links for event in events] == [(), (Link(1, 1),) * 3, (), (), ()]
 
 
 def test_one_event_is_found_by_its_number(tmp_path: Path) -> None:
@@ -142,11 +141,11 @@ def test_threads_may_write_at_the_same_time(tmp_path: Path) -> None:
     writer.close()
 
     with RecordReader(tmp_path / "a.sbr") as reader:
-        found = list(reader.events())
+        events = list(reader.events())
     assert not writer.broken
-    assert [event.seq for event in found] == list(range(6000))
-    assert all(event.digests == (digest(event.seq, 0), digest(event.seq, 1)) for event in found)
-    assert {event.op for event in found} == {f"{name}.{turn}" for name in range(4) for turn in range(50)}
+    assert [event.seq for event in events] == list(range(6000))
+    assert all(event.digests == (digest(event.seq, 0), digest(event.seq, 1)) for event in events)
+    assert {event.op for event in events} == {f"{name}.{turn}" for name in range(4) for turn in range(50)}
 
 
 def test_the_run_is_described(tmp_path: Path) -> None:
@@ -161,12 +160,12 @@ def test_the_run_is_described(tmp_path: Path) -> None:
     )
 
     with RecordReader(tmp_path / "a.sbr") as reader:
-        found = reader.info
+        info = reader.info
     writer.close()
 
-    assert (found.status, found.exit_status, found.steps) == ("failed", -9, 12)
-    assert (found.failure, notes_of(found)) == ("caf\\udce9", ("one", "two\udce9"))
-    assert (found.command, found.environment) == (INFO.command, INFO.environment)
+    assert (info.status, info.exit_status, info.steps) == ("failed", -9, 12)
+    assert (info.failure, notes_of(info)) == ("caf\\udce9", ("one", "two\udce9"))
+    assert (info.command, info.environment) == (INFO.command, INFO.environment)
 
 
 def test_texts_that_utf8_cannot_hold_are_kept_readable(tmp_path: Path) -> None:
@@ -265,7 +264,7 @@ def test_slow_steps_cost_at_most_100_bytes_a_tensor_too(tmp_path: Path) -> None:
 
 def test_memory_does_not_grow_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values that never repeat are forgotten, and a value met again after that still reads the same."""
-    monkeypatch.setattr(interning, "REMEMBERED_BYTES", 100_000)
+    monkeypatch.setattr(writer_module, "REMEMBERED_BYTES", 100_000)
     writer = RecordWriter(tmp_path / "a.sbr", INFO)
     tracemalloc.start()
     for seq in range(20_000):
@@ -326,8 +325,8 @@ def test_an_interrupt_inside_a_commit_loses_and_doubles_nothing(tmp_path: Path, 
     writer.close()
 
     with RecordReader(tmp_path / "a.sbr") as reader:
-        found = [(event.seq, event.op) for event in reader.events()]
-    assert found == sorted([(5, "SGD.step"), (6, "later"), (last, "SGD.step")])
+        events = [(event.seq, event.op) for event in reader.events()]
+    assert events == sorted([(5, "SGD.step"), (6, "later"), (last, "SGD.step")])
 
 
 def interrupt(events: object) -> tuple[object, ...]:

@@ -61,7 +61,7 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path).slug == "record-unreadable"
     assert "it is a folder, expected a regular file" in str(refusal(tmp_path))
 
-    for content, found in (
+    for content, problem in (
         (b"", "is empty"),
         (os.urandom(5000), "is not a samebits record"),
         (b"SQLite format 3\0", "is not a samebits record"),
@@ -70,7 +70,9 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
     ):
         path.write_bytes(content)
         assert refusal(path).slug == "record-foreign"
-        assert f"{found}: give a record that `samebits run` or `samebits verify` wrote" in str(refusal(path))
+        assert f"{problem}: give a record that `samebits run` or `samebits verify` wrote" in str(
+            refusal(path)
+        )
 
 
 def test_a_foreign_database_is_refused(tmp_path: Path) -> None:

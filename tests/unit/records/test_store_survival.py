@@ -1,4 +1,4 @@
-"""What was recorded stays readable: kills, forks, full disks, places that cannot be written."""
+"""Records stay readable: kills, forks, full disks, places that cannot be written."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def mounted(folder: Path, size: str) -> Iterator[None]:
 
 
 def test_a_full_disk_ends_the_record_and_not_the_script(tmp_path: Path) -> None:
-    """What was committed before stays; the writer says why it stopped."""
+    """Earlier commits stay; the writer says why it stopped."""
     with mounted(tmp_path / "small", "600k"):
         path = tmp_path / "small/a.sbr"
         writer = RecordWriter(path, INFO)

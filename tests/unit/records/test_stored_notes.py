@@ -29,7 +29,7 @@ SENTENCES_OF_VERSION_3 = {
     "3 tensor(s) could not be read and were left out": NoteCode.UNREADABLE_TENSORS,
     f"made {intervention_named('hash-seed').words} (pin hash-seed), "
     f"{intervention_named('clock').words} (pin clock)": NoteCode.INTERVENTIONS,
-    "no more values could be kept, 256 MB are full: 7 further event(s) at the origins": NoteCode.NO_ROOM,
+    "no more values could be kept, 256 MB are full: 7 further event(s) at the origins": NoteCode.NO_SPACE,
     "recording of a step failed and left something out (ZeroDivisionError: a (b) c)": NoteCode.NOT_RECORDED,
     "recording of a repetition of aten::mm.default failed and left something out (OSError)": (
         NoteCode.NOT_RECORDED

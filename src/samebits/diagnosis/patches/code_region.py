@@ -1,4 +1,4 @@
-"""Where a cause may sit in the user's source, and what a rule that patches it is given and gives."""
+"""The regions of the user's source where a cause may sit, and the input and output of patch rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CodeRegion:
 
     Args:
         syntax: the file.
-        lines: which of its lines.
+        lines: the numbers of the lines.
         cause: the cause of the finding.
         seed: the number to seed with.
     """
@@ -32,24 +32,28 @@ class CodeRegion:
     seed: int = 0
 
     def calls(self) -> list[ast.Call]:
-        """The calls there."""
+        """Return the calls on these lines."""
         return self.syntax.calls(self.lines)
 
+    def module(self, name: str) -> str:
+        """Return the file's name for a module, or its full name if the file does not import it."""
+        return self.syntax.local_name(name) or name
+
     def nodes(self) -> list[ast.AST]:
-        """All nodes there."""
+        """Return all nodes on these lines."""
         return self.syntax.at(self.lines)
 
     def replace(self, node: ast.expr, text: str, why: str, *needs: str) -> Change:
-        """A change that puts something in the place of an expression."""
+        """Return a change that replaces an expression."""
         return Change((Edit(*self.syntax.span(node), text),), why, node.lineno, needs)
 
     def wrap(self, node: ast.expr, before: str, after: str, why: str) -> Change:
-        """A change that puts something around an expression."""
+        """Return a change that puts text before and after an expression."""
         start, end = self.syntax.span(node)
         return Change((Edit(start, start, before), Edit(end, end, after)), why, node.lineno)
 
     def argument(self, call: ast.Call, text: str, why: str, *needs: str) -> Change:
-        """A change that adds an argument to a call, as its last."""
+        """Return a change that adds a last argument to a call."""
         everything = [*call.args, *call.keywords]
         if everything:
             last = max(self.syntax.span(node)[1] for node in everything)
@@ -60,7 +64,7 @@ class CodeRegion:
         return Change((Edit(end, end, text),), why, call.lineno, needs)
 
     def _parenthesised_end(self, call: ast.Call, last: int) -> int:
-        """Behind the parentheses around a last argument such as `(a + b)`."""
+        """Return the end of the parentheses around a last argument such as `(a + b)`; 0 if it has none."""
         between = self.syntax.raw[last : self.syntax.span(call)[1] - 1]
         closing = between.rfind(b")")
         return last + closing + 1 if closing >= 0 and b"#" not in between else 0
@@ -68,7 +72,7 @@ class CodeRegion:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a place is not patched.
+    """A line that is not patched.
 
     Args:
         why: the reason, for the user.
@@ -80,7 +84,7 @@ class Refusal:
 
 
 def literal_value(node: ast.AST | None) -> object:
-    """The value of a literal; `...` for anything else."""
+    """Return the value of a literal; `...` for anything else."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = literal_value(node.operand)
         return -inner if isinstance(inner, int | float) else ...
@@ -88,7 +92,7 @@ def literal_value(node: ast.AST | None) -> object:
 
 
 def keyword_of(call: ast.Call, name: str) -> ast.keyword | None:
-    """A keyword argument of a call."""
+    """Return a keyword argument of a call."""
     return next((keyword for keyword in call.keywords if keyword.arg == name), None)
 
 
@@ -98,15 +102,15 @@ if TYPE_CHECKING:
     from samebits._runtime.frames import Site
     from samebits.diagnosis.patches.edits import Project
 
-    Place = tuple[Syntax, ast.stmt]
+    FileStatement = tuple[Syntax, ast.stmt]
     Lines = dict[str, set[int]]
 
 _MOST_STATEMENTS = 600
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-class Sources:
-    """The parsed files of a project, each once.
+class ProjectSyntax:
+    """The files of a project, each parsed once.
 
     Args:
         project: the files.
@@ -117,17 +121,17 @@ class Sources:
         self._known: dict[str, Syntax | str] = {}
 
     def syntax(self, path: str) -> Syntax | None:
-        """The file of that path; None where it may not be patched."""
+        """Return the file of that path; None if it may not be patched."""
         known = self._of(path)
         return known if isinstance(known, Syntax) else None
 
     def refusal(self, path: str) -> str:
-        """Why the file of that path may not be patched; empty if it may."""
+        """Return the reason why the file of that path may not be patched; empty if it may."""
         known = self._of(path)
         return known if isinstance(known, str) else ""
 
     def all(self) -> Iterator[Syntax]:
-        """Every file that may be patched."""
+        """Yield every file that may be patched."""
         for file in self.project.files:
             syntax = self.syntax(file.path)
             if syntax is not None:
@@ -148,18 +152,18 @@ class Sources:
         return refusal_of_contents(file) or Syntax(file)
 
 
-def named_lines(sources: Sources, sites: Iterable[Site]) -> Lines:
-    """The lines of the statements at some sites."""
+def named_lines(sources: ProjectSyntax, sites: Iterable[Site]) -> Lines:
+    """Return the lines of the statements at some sites."""
     return _lines_of(_statements_at(sources, sites))
 
 
-def lines_behind(sources: Sources, sites: Iterable[Site]) -> Lines:
-    """The lines of the statements at some sites, and of those that the values there may come from.
+def lines_behind(sources: ProjectSyntax, sites: Iterable[Site]) -> Lines:
+    """Return the lines of the statements at some sites, and of those that their values may come from.
 
-    Names are followed to where they are given a value, or have a method called that may change it; functions
-    and classes of the project to their bodies; parameters to the calls; a statement to what it stands in.
+    Names are followed to where they get a value or where a method that may change it is called; functions and
+    classes of the project to their bodies; parameters to the calls; a statement to the ones around it.
     """
-    reached: dict[int, Place] = {}
+    reached: dict[int, FileStatement] = {}
     waiting = _statements_at(sources, sites)
     while waiting and len(reached) < _MOST_STATEMENTS:
         syntax, statement = waiting.pop(0)
@@ -169,13 +173,13 @@ def lines_behind(sources: Sources, sites: Iterable[Site]) -> Lines:
     return _lines_of(reached.values())
 
 
-def all_lines(sources: Sources, paths: Iterable[str]) -> Lines:
-    """Every line of some files."""
+def all_lines(sources: ProjectSyntax, paths: Iterable[str]) -> Lines:
+    """Return every line of some files."""
     parsed = (sources.syntax(path) for path in dict.fromkeys(paths))
     return {s.file.path: set(range(1, s.raw.count(b"\n") + 2)) for s in parsed if s is not None}
 
 
-def _statements_at(sources: Sources, sites: Iterable[Site]) -> list[Place]:
+def _statements_at(sources: ProjectSyntax, sites: Iterable[Site]) -> list[FileStatement]:
     statements = []
     for site in sites:
         syntax = sources.syntax(site.file)
@@ -185,18 +189,18 @@ def _statements_at(sources: Sources, sites: Iterable[Site]) -> list[Place]:
     return statements
 
 
-def _lines_of(places: Iterable[Place]) -> Lines:
+def _lines_of(statements: Iterable[FileStatement]) -> Lines:
     lines: Lines = {}
-    for syntax, statement in places:
+    for syntax, statement in statements:
         lines.setdefault(syntax.file.path, set()).update(syntax.header(statement))
     return lines
 
 
-def _behind(sources: Sources, syntax: Syntax, statement: ast.stmt) -> Iterator[Place]:
+def _behind(sources: ProjectSyntax, syntax: Syntax, statement: ast.stmt) -> Iterator[FileStatement]:
     for above in syntax.ancestors(statement):
         if isinstance(above, ast.stmt) and not isinstance(above, _DEFINITIONS):
             yield syntax, above
-    if isinstance(statement, _DEFINITIONS):  # reached by its name: all that it does
+    if isinstance(statement, _DEFINITIONS):  # reached by its name: its whole body
         for node in ast.walk(statement):
             if isinstance(node, ast.stmt) and node is not statement:
                 yield syntax, node
@@ -210,7 +214,7 @@ def _behind(sources: Sources, syntax: Syntax, statement: ast.stmt) -> Iterator[P
             yield from _behind_attribute(sources, node)
 
 
-def _behind_name(sources: Sources, syntax: Syntax, name: ast.Name) -> Iterator[Place]:
+def _behind_name(sources: ProjectSyntax, syntax: Syntax, name: ast.Name) -> Iterator[FileStatement]:
     imported = syntax.imports.get(name.id)
     if imported is not None:
         yield from _imported(sources, syntax, imported)
@@ -228,7 +232,7 @@ def _behind_name(sources: Sources, syntax: Syntax, name: ast.Name) -> Iterator[P
                 yield syntax, other
 
 
-def _behind_attribute(sources: Sources, wanted: ast.Attribute) -> Iterator[Place]:
+def _behind_attribute(sources: ProjectSyntax, wanted: ast.Attribute) -> Iterator[FileStatement]:
     for other in sources.all():
         for node in other.named(wanted.attr):
             if isinstance(node, _DEFINITIONS):
@@ -241,7 +245,7 @@ def _behind_attribute(sources: Sources, wanted: ast.Attribute) -> Iterator[Place
 
 
 def _may_change(syntax: Syntax, node: ast.AST) -> bool:
-    """Whether a value is changed in place: by a subscript that is set, or a method called as a statement."""
+    """Tell whether a value may change in place: an item or attribute is set, or a method is a statement."""
     above = syntax.parent(node)
     while isinstance(above, ast.Subscript | ast.Attribute):
         if not isinstance(above.ctx, ast.Load):
@@ -250,7 +254,7 @@ def _may_change(syntax: Syntax, node: ast.AST) -> bool:
     return isinstance(above, ast.Call) and above.func is node and isinstance(syntax.parent(above), ast.Expr)
 
 
-def _imported(sources: Sources, syntax: Syntax, full: str) -> Iterator[Place]:
+def _imported(sources: ProjectSyntax, syntax: Syntax, full: str) -> Iterator[FileStatement]:
     module, _, name = full.rpartition(".")
     file = sources.project.module(module, syntax.file.path) if module else None
     other = sources.syntax(file.path) if file is not None else None
@@ -263,7 +267,7 @@ def _imported(sources: Sources, syntax: Syntax, full: str) -> Iterator[Place]:
                 yield other, statement
 
 
-def _callers(sources: Sources, function: ast.AST) -> Iterator[Place]:
+def _callers(sources: ProjectSyntax, function: ast.AST) -> Iterator[FileStatement]:
     name = getattr(function, "name", "")
     if not name or not isinstance(function, FUNCTIONS):
         return

@@ -1,4 +1,4 @@
-"""Files of the user's project, edits of their text, and patches made of them."""
+"""Files of the user's project, edits of their text, and patches of several edits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ARCHIVE = re.compile(r"\.(zip|egg|pyz|whl)[/\\]", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file.
+    """One source file.
 
     Args:
         path: its absolute path.
@@ -36,29 +36,29 @@ class SourceFile:
 
     @cached_property
     def encoding(self) -> str:
-        """As Python reads it: from the cookie, or UTF-8; `utf-8-sig` with a byte order mark."""
+        """Detect the encoding as Python does: the cookie, or UTF-8; `utf-8-sig` with a byte order mark."""
         return tokenize.detect_encoding(io.BytesIO(self.data).readline)[0]
 
     @cached_property
     def text(self) -> str:
-        """The contents, line ends as they are.
+        """Return the contents, with their line ends.
 
         Raises:
             SyntaxError: the encoding is unknown.
-            UnicodeDecodeError: the contents are not in it.
+            UnicodeDecodeError: the contents do not fit the encoding.
         """
         return self.data.decode(self.encoding)
 
     @cached_property
     def newline(self) -> str:
-        """The line end that occurs most."""
+        """Return the line end that occurs most."""
         windows, unix = self.data.count(b"\r\n"), self.data.count(b"\n")
         if windows * 2 > unix:
             return "\r\n"
         return "\n" if unix or b"\r" not in self.data else "\r"
 
     def with_text(self, text: str) -> SourceFile:
-        """The same file with other contents, in its encoding."""
+        """Return the same file with other contents, in its encoding."""
         return SourceFile(self.path, text.encode(self.encoding))
 
 
@@ -68,7 +68,7 @@ class Project:
 
     Args:
         root: the folder that paths in a diff are relative to.
-        script: path of the file that runs as `__main__`; empty where there is none.
+        script: path of the file that runs as `__main__`; empty if there is none.
         files: every file that may matter.
     """
 
@@ -77,11 +77,11 @@ class Project:
     files: tuple[SourceFile, ...]
 
     def file(self, path: str) -> SourceFile | None:
-        """The file of that path."""
+        """Return the file of that path."""
         return next((file for file in self.files if file.path == path), None)
 
     def module(self, name: str, asker: str) -> SourceFile | None:
-        """The file of a module as `asker` imports it; dots at the front mean its own package."""
+        """Return the file of a module as `asker` imports it; leading dots mean its own package."""
         tail = name.lstrip(".")
         ups = len(name) - len(tail)
         folders = [os.path.dirname(asker), os.path.dirname(self.script), self.root]
@@ -100,15 +100,15 @@ class Project:
         return None
 
     def replaced(self, files: tuple[SourceFile, ...]) -> Project:
-        """The project with some files in other versions."""
+        """Return the project with some files in other versions."""
         newer = {file.path: file for file in files}
         return Project(self.root, self.script, tuple(newer.get(f.path, f) for f in self.files))
 
 
 def refusal_of_path(path: str) -> str:
-    """Why a path is not one of a file that may be patched; empty if it is."""
+    """Return the reason why the file at a path may not be patched; empty if it may."""
     if path.startswith("<") or "ipykernel_" in path or path.endswith(".ipynb"):
-        return f"{path} is a notebook or text without a file: change the cell by hand"
+        return f"{path} is a notebook or has no file: change the cell by hand"
     if _ARCHIVE.search(path):
         return f"{path} is inside an archive, which is not patched"
     if any(folder in path.split(os.sep) for folder in _LIBRARIES):
@@ -119,7 +119,7 @@ def refusal_of_path(path: str) -> str:
 
 
 def refusal_of_contents(file: SourceFile) -> str:
-    """Why a file's contents are not to be patched; empty if they are."""
+    """Return the reason why a file's contents must not be patched; empty if they may be."""
     if _GENERATED.search(file.data[:_HEAD_BYTES]):
         return f"{file.path} says that it is generated: change what generates it"
     try:
@@ -138,8 +138,8 @@ class Edit:
 
     Args:
         start: offset into the file's text as UTF-8.
-        end: the first offset behind what is replaced.
-        text: what stands there then, with a line feed as line end.
+        end: the first offset behind the replaced text.
+        text: the new text, with a line feed as line end.
     """
 
     start: int
@@ -149,11 +149,11 @@ class Edit:
 
 @dataclass(frozen=True)
 class Change:
-    """A change at one place of a file, with what it needs elsewhere.
+    """A change on one line of a file, with its needs elsewhere.
 
     Args:
         edits: in the file.
-        why: what it does, for the user.
+        why: a description of the change, for the user.
         line: the user's line.
         needs: such as `import:zlib` in the same file, or `seed:random` in the script.
     """
@@ -174,12 +174,12 @@ class PatchedFile:
 
 @dataclass(frozen=True)
 class Patch:
-    """One way to take a nondeterminism away.
+    """One way to remove a nondeterminism.
 
     Args:
-        files: those that it changes.
-        why: what it does, one line for each change.
-        first: the first changed line of the user's, before and after, without indentation.
+        files: the files that it changes.
+        why: a description of each change, one line each.
+        first: the user's first changed line, before and after, without indentation.
     """
 
     files: tuple[PatchedFile, ...]
@@ -187,16 +187,16 @@ class Patch:
     first: tuple[str, str] = ("", "")
 
     def diff(self, root: str) -> bytes:
-        """A unified diff that `git apply` and `patch -p1` take in the folder `root`."""
+        """Return a unified diff that `git apply` and `patch -p1` accept in the folder `root`."""
         return b"".join(unified(file.before, file.after, root) for file in self.files)
 
     def changes(self) -> tuple[LineChange, ...]:
-        """Every line that it changes, adds or removes."""
+        """Return every line that it changes, adds or removes."""
         return tuple(change for file in self.files for change in line_changes(file))
 
 
 def spliced(file: SourceFile, edits: Iterable[Edit]) -> SourceFile:
-    """The file with some splices made; of two that overlap the inner or later one is left out."""
+    """Return the file with some splices made; of two that overlap, the inner or later one is left out."""
     raw, done = file.text.encode(), 0
     parts: list[bytes] = []
     for edit in sorted(dict.fromkeys(edits), key=lambda e: (e.start, e.start != e.end, -e.end)):
@@ -208,9 +208,9 @@ def spliced(file: SourceFile, edits: Iterable[Edit]) -> SourceFile:
 
 
 def unified(before: SourceFile, after: SourceFile, root: str) -> bytes:
-    """The diff of one file."""
+    """Return the diff of one file."""
     name = os.path.relpath(before.path, root).replace(os.sep, "/")
-    tab = "\t" if " " in name else ""  # else the name ends at the blank
+    tab = "\t" if " " in name else ""  # without it the name would end at the blank
     old, new = (f"{side}/{name}{tab}".encode() for side in "ab")
     lines = difflib.diff_bytes(difflib.unified_diff, _lines(before.data), _lines(after.data), old, new)
     return b"".join(
@@ -219,7 +219,7 @@ def unified(before: SourceFile, after: SourceFile, root: str) -> bytes:
 
 
 def line_changes(file: PatchedFile) -> list[LineChange]:
-    """The lines of a file that a patch changes, adds or removes, in order."""
+    """Return the lines of a file that a patch changes, adds or removes, in order."""
     old, new = _texts(file.before), _texts(file.after)
     blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     return [
@@ -230,7 +230,7 @@ def line_changes(file: PatchedFile) -> list[LineChange]:
 
 
 def changed_line(before: SourceFile, after: SourceFile) -> tuple[str, str]:
-    """The first line that was changed rather than added, before and after; the first added one otherwise."""
+    """Return the first changed line, before and after; if lines were only added, the first of them."""
     old, new = _texts(before), _texts(after)
     added = ("", "")
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -245,19 +245,19 @@ def changed_line(before: SourceFile, after: SourceFile) -> tuple[str, str]:
 
 
 def _likest(old: list[str], new: list[str]) -> tuple[str, str]:
-    """The first of some lines that were changed, and what became of it: others may have been added before."""
+    """Return the first of some changed lines and its new form; other lines may have been added before it."""
     first = next((line for line in old if line.strip()), old[0])
     ratios = [difflib.SequenceMatcher(None, first, line, autojunk=False).ratio() for line in new]
     return first.strip(), new[ratios.index(max(ratios))].strip()
 
 
 def _texts(file: SourceFile) -> list[str]:
-    """The lines as Python counts them: `str.splitlines` ends them at a form feed too."""
+    """Return the lines as Python counts them; `str.splitlines` would also end a line at a form feed."""
     lines = _LINE_END.split(file.text)
     return lines if lines[-1] else lines[:-1]
 
 
 def _lines(data: bytes) -> list[bytes]:
-    """As git counts lines: a carriage return is part of its line."""
+    """Return the lines as git counts them: a carriage return is part of its line."""
     parts = data.split(b"\n")
     return [part + b"\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])

@@ -1,4 +1,4 @@
-"""Orders that are chance: of hashes, of addresses, of completion, of a directory."""
+"""Rules for orders that vary: of hashes, of addresses, of completion, of a directory."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ _LISTS = ("os.listdir", "glob.glob")
 _WALKS = ("os.walk", "os.fwalk")
 _PATH_METHODS = ("iterdir", "glob", "rglob")
 _ENTRY_NAME = ", key=lambda entry: entry.name)"
-_WHY = "a listing in sorted order, not in that of the file system"
+_WHY = "sort the listing: the file system gives it in any order"
 _IN_WALK = "sort the names of directories and files in the loop over `os.walk`"
 
 
 def hashes(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """`hash(x)` becomes a checksum of the text of x."""
+    """Replace `hash(x)` by a checksum of the text of x."""
     for call in region.calls():
         if region.syntax.name(call.func) == "builtins.hash" and len(call.args) == 1:
             if region.syntax.source(call.args[0]) == "self":
-                yield Refusal("hash(self) is the address of the object: give it a number", call.lineno)
+                yield Refusal(
+                    "hash(self) is the address of the object: give each object a number instead", call.lineno
+                )
                 continue
             yield _checksum(region, call, region.syntax.source(call.args[0]))
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "__hash__" and not call.args:
             yield _checksum(region, call, region.syntax.source(call.func.value))
-    for node in region.nodes():  # handed on: `map(hash, names)`
+    for node in region.nodes():  # passed on: `map(hash, names)`
         above = region.syntax.parent(node)
         given = isinstance(above, ast.keyword) or (isinstance(above, ast.Call) and node in above.args)
         if given and isinstance(node, ast.Name) and region.syntax.name(node) == "builtins.hash":
@@ -45,11 +47,11 @@ def hashes(region: CodeRegion) -> Iterator[Change | Refusal]:
 
 def _checksum(region: CodeRegion, node: ast.expr, value: str, before: str = "") -> Change:
     text = f"{before}zlib.crc32(repr({value}).encode())"
-    return region.replace(node, text, "a checksum in place of `hash`, which is salted", "import:zlib")
+    return region.replace(node, text, "replace `hash`, which is salted, by a checksum", "import:zlib")
 
 
 def ids(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """Sorting by `id`, and addresses as numbers."""
+    """Remove sorting by `id`, and addresses used as numbers."""
     for call in region.calls():
         name = region.syntax.name(call.func)
         key = keyword_of(call, "key")
@@ -59,9 +61,11 @@ def ids(region: CodeRegion) -> Iterator[Change | Refusal]:
         elif name == "builtins.id":
             yield Refusal("id() is an address: give each object a number of its own", call.lineno)
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "data_ptr":
-            yield region.replace(call, "0", "a number in place of an address")
+            yield region.replace(call, "0", "replace an address by a number")
         elif name == "builtins.repr" and region.cause == "id-order":
-            yield Refusal("the default repr of an object holds its address: name the objects", call.lineno)
+            yield Refusal(
+                "the default repr of an object contains its address: give the objects names", call.lineno
+            )
 
 
 def _by_address(region: CodeRegion, key: ast.expr) -> bool:
@@ -74,21 +78,23 @@ def _by_address(region: CodeRegion, key: ast.expr) -> bool:
 
 
 def _unsorted(region: CodeRegion, call: ast.Call, key: ast.keyword) -> Change | Refusal:
-    """A key that is the same for all: `sorted` then leaves the order as it was."""
+    """Use a key that is the same for all elements, so that `sorted` leaves the order as it was."""
     function = call.func
     of_set = is_set(region.syntax, call.args[0]) if call.args else False
     if of_set:
-        return Refusal("a set sorted by address: keep the objects in a list instead", call.lineno)
+        return Refusal("a set is sorted by address: keep the objects in a list instead", call.lineno)
     if region.syntax.name(function) == "builtins.sorted" and len(call.args) == 1 and len(call.keywords) == 1:
         text = f"list({region.syntax.source(call.args[0])})"
-        return region.replace(call, text, "the order in which they are held, not that of their addresses")
-    why = "a key that is equal for all, so that the order in which they are held stays"
+        return region.replace(
+            call, text, "keep the elements in their order, instead of sorting them by address"
+        )
+    why = "sort by a constant key, so that the elements keep their order"
     return region.replace(key.value, "lambda _: 0", why)
 
 
 def completion(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """Results are taken in the order in which the work was given, not in which it ended."""
-    why = "results in the order in which the work was given, not in which it ended"
+    """Take results in the order in which the work was submitted, not in which it ended."""
+    why = "take the results in the order of submission, not of completion"
     for call in region.calls():
         name = region.syntax.name(call.func)
         if isinstance(call.func, ast.Attribute) and call.func.attr == "imap_unordered":
@@ -98,9 +104,11 @@ def completion(region: CodeRegion) -> Iterator[Change | Refusal]:
         elif name == _COMPLETED and len(call.args) == 1 and not call.keywords:
             yield _as_given(region, call, why)
         elif name == _COMPLETED:
-            yield Refusal("`as_completed` with a time limit: the clock decides what comes", call.lineno)
+            yield Refusal(
+                "`as_completed` has a time limit: the clock decides which results come", call.lineno
+            )
         elif name in ("concurrent.futures.wait", "asyncio.wait", "asyncio.as_completed"):
-            yield Refusal("the set of what is done has no order: go through your own list", call.lineno)
+            yield Refusal("the set of finished tasks has no order: go through your own list", call.lineno)
 
 
 def _as_given(region: CodeRegion, call: ast.Call, why: str) -> Change | Refusal:
@@ -116,13 +124,13 @@ def _as_given(region: CodeRegion, call: ast.Call, why: str) -> Change | Refusal:
 
 
 def listings(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """Directory listings come sorted."""
+    """Sort directory listings."""
     for call in region.calls():
         name = region.syntax.name(call.func)
         if _is_put_in_order(region, call):
             continue
         if name == "os.scandir" and isinstance(region.syntax.parent(call), ast.withitem):
-            yield Refusal("sort the entries where they are taken from the scan", call.lineno)
+            yield Refusal("sort the entries where you read them from the scan", call.lineno)
         elif name == "os.scandir":
             yield _in_order(region, call, _ENTRY_NAME)
         elif name in _WALKS:
@@ -134,7 +142,7 @@ def listings(region: CodeRegion) -> Iterator[Change | Refusal]:
 
 
 def _in_order(region: CodeRegion, call: ast.Call, end: str) -> Change:
-    """What hands out names one after the other, sorted; `next` and a name for it want an iterator."""
+    """Sort an iterator of names; where `next` is called on it or it gets a name, it stays an iterator."""
     above = region.syntax.parent(call)
     taken = isinstance(above, ast.Call) and region.syntax.name(above.func) == "builtins.next"
     if taken or isinstance(above, ast.Assign | ast.AnnAssign | ast.Return):
@@ -160,9 +168,9 @@ def _is_path_listing(region: CodeRegion, call: ast.Call) -> bool:
 
 
 def _walked(region: CodeRegion, call: ast.Call) -> Iterator[Change | Refusal]:
-    """`dirs.sort()` and `files.sort()` in a loop; what is sorted around the walk would leave the files.
+    """Add `dirs.sort()` and `files.sort()` to a loop; `sorted` around the walk would not sort the files.
 
-    The walk goes on in the order of the names that are left in `dirs`, so a loop may also leave some out.
+    The walk goes on in the order of the names left in `dirs`, so a loop may also drop some of them.
     """
     above = region.syntax.parent(call)
     target = getattr(above, "target", None)
@@ -184,14 +192,14 @@ def _walked(region: CodeRegion, call: ast.Call) -> Iterator[Change | Refusal]:
 
 
 def _between(syntax: Syntax, at: int) -> str:
-    """What stands between two statements, the second of which begins there."""
+    """Return the separator of two statements, the second of which begins at `at`."""
     line = max(syntax.raw.rfind(b"\n", 0, at), syntax.raw.rfind(b"\r", 0, at)) + 1
     indentation = syntax.raw[line:at].decode()
     return "; " if indentation.strip() else f"\n{indentation}"
 
 
 def _uses(syntax: Syntax, scope: ast.AST | None, name: str) -> list[ast.Name]:
-    """Where the names of a listing are read in a comprehension, and not only counted or sorted."""
+    """Return where a comprehension reads the names of a listing, other than to count or sort them."""
     names = [] if scope is None else [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name]
     return [node for node in names if isinstance(node.ctx, ast.Load) and not _is_ordered(syntax, node)]
 

@@ -1,4 +1,4 @@
-"""Which patches may take the origins of a difference away, the smallest and likeliest first."""
+"""Patches that may remove the origins of a difference, the smallest and likeliest first."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from samebits.causes import Cause, PatchRule, Reach, causes_shown_by, specificat
 from samebits.diagnosis.patches import orders, seeds, sets, torch_calls, values
 from samebits.diagnosis.patches.code_region import (
     CodeRegion,
+    ProjectSyntax,
     Refusal,
-    Sources,
     all_lines,
     lines_behind,
     named_lines,
@@ -46,19 +46,19 @@ RULES: Mapping[PatchRule, Find] = {
     **values.RULES,
     **torch_calls.RULES,
 }
-"""Rule -> the changes that it proposes for a region of code."""
+"""Rule -> function that proposes its changes for a region of code."""
 _FRESH = (*NUMPY.fresh, *PYTHON.fresh)
 _ORDERS = (Cause.HASH_ORDER, Cause.UNKNOWN)
-_NOTHING = "no change could be made that is sure to be the right one"
+_NOTHING = "no change is sure to be the right one"
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What can be done about some findings.
+    """Proposed patches for some findings.
 
     Args:
-        patches: ways to do it, to be tried in this order.
-        refusals: why places were left alone, one line each.
+        patches: the patches, to be tried in this order.
+        refusals: the lines left alone, each with its reason.
     """
 
     patches: tuple[Patch, ...]
@@ -67,14 +67,14 @@ class Proposal:
 
 @dataclass
 class _Draft:
-    """Changes that are collected for one patch."""
+    """The changes collected for one patch."""
 
     changes: dict[str, list[Change]] = field(default_factory=dict)
     script: list[str] = field(default_factory=list)
     early: bool = False
 
     def merged(self, other: _Draft | None) -> _Draft:
-        """This one and another."""
+        """Return the changes of this draft and of another."""
         if other is None:
             return self
         paths = [*self.changes, *(path for path in other.changes if path not in self.changes)]
@@ -85,21 +85,21 @@ class _Draft:
 def propose(
     findings: Sequence[Finding], project: Project, most: int | None = None, interventions: Iterable[str] = ()
 ) -> Proposal:
-    """The patches that may take the origins away.
+    """Return the patches that may remove the origins.
 
     Args:
         findings: the origins.
         project: the files of the user.
-        most: how many ways are looked for, for each finding; all by default.
-        interventions: names of interventions that were needed too; what seeds a library of which no finding
-            speaks is part of every patch.
+        most: number of ways to look for, for each finding; all by default.
+        interventions: names of interventions that were needed too; a seed for a library that has no
+            finding is part of every patch.
     """
-    sources = Sources(project)
+    sources = ProjectSyntax(project)
     refusals: list[str] = []
     more = _Draft(
         script=[
             NEED_OF_INTERVENTION[name]
-            for name in unspoken(findings, interventions)
+            for name in without_finding(findings, interventions)
             if name in NEED_OF_INTERVENTION
         ]
     )
@@ -115,14 +115,14 @@ def propose(
     return Proposal(tuple(patches.values()), tuple(dict.fromkeys(refusals)))
 
 
-def unspoken(findings: Sequence[Finding], interventions: Iterable[str]) -> list[str]:
-    """The interventions for whose causes there is no finding."""
+def without_finding(findings: Sequence[Finding], interventions: Iterable[str]) -> list[str]:
+    """Return the interventions for whose causes there is no finding."""
     known = {finding.cause for finding in findings}
     return [name for name in interventions if known.isdisjoint(causes_shown_by(name))]
 
 
-def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator[_Draft]:
-    """Yield the ways to take one origin away: with a cause that was shown, first without other sources."""
+def _drafts(sources: ProjectSyntax, finding: Finding, refusals: list[str]) -> Iterator[_Draft]:
+    """Yield the ways to remove one origin; if interventions showed its cause, first without other sources."""
     own = tuple(source for source in finding.origin.sources if source.cause == finding.cause)
     if finding.diagnosis.confirmed_by and own != finding.origin.sources:
         yield from _drafts(sources, finding.with_sources(own), [])
@@ -137,7 +137,9 @@ def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator
         refusals.append(specification_of(finding.cause).no_patch or _NOTHING)
 
 
-def _ways(sources: Sources, finding: Finding, sites: list[Site], refusals: list[str]) -> Iterator[_Draft]:
+def _ways(
+    sources: ProjectSyntax, finding: Finding, sites: list[Site], refusals: list[str]
+) -> Iterator[_Draft]:
     causes = {finding.cause, *(source.cause for source in finding.origin.sources)}
     nearby = attempts(causes, Reach.NEARBY, Reach.ANYWHERE)
     if _is_other_seed(finding):
@@ -150,7 +152,7 @@ def _ways(sources: Sources, finding: Finding, sites: list[Site], refusals: list[
     yield _Draft({}, block, early)
     lines = lines_behind(sources, sites)
     yield _Draft(_changes(sources, nearby, lines, refusals), [], early)
-    if causes & set(_ORDERS):  # elements that cannot be sorted: the order in which they came
+    if causes & set(_ORDERS):  # elements that cannot be sorted keep the order in which they came
         unsorted = attempts({Cause.ID_ORDER}, Reach.NEARBY, Reach.ANYWHERE)
         yield _Draft(_changes(sources, unsorted, lines, []), [], early)
     everywhere = all_lines(sources, [*lines, sources.project.script])
@@ -159,22 +161,26 @@ def _ways(sources: Sources, finding: Finding, sites: list[Site], refusals: list[
 
 
 def attempts(causes: Iterable[Cause], *reaches: Reach) -> list[Attempt]:
-    """The rules that serve some causes within some reaches, with the cause that each is tried for."""
+    """Return the rules for some causes within some reaches, each with the cause that it is tried for."""
     return [
         (cause, rule) for cause in sorted(causes) for rule in specification_of(cause).patch_rules(*reaches)
     ]
 
 
 def _add_seeded_calls(
-    sources: Sources, finding: Finding, changes: dict[str, list[Change]], refusals: list[str]
+    sources: ProjectSyntax, finding: Finding, changes: dict[str, list[Change]], refusals: list[str]
 ) -> None:
-    """Seeds for the generators that libraries made for the user's line."""
+    """Add seeds for the generators that libraries made for the user's line."""
     seed = usual_seed(sources.syntax(sources.project.script))
     for path, change in seeds.seeded_calls(sources, finding, seed):
         if isinstance(change, Refusal):
-            refusals.append(f"{os.path.basename(path)}:{change.line}: {change.why}")
+            refusals.append(_described(path, change))
         else:
             changes.setdefault(path, []).append(change)
+
+
+def _described(path: str, change: Change | Refusal) -> str:
+    return f"{os.path.basename(path)}:{change.line}: {change.why}"
 
 
 def _sites(origin: Origin) -> list[Site]:
@@ -184,43 +190,44 @@ def _sites(origin: Origin) -> list[Site]:
 
 
 def _is_other_seed(finding: Finding) -> bool:
-    """Tell whether a generator got another seed in each run, and no draw tells where that came from."""
+    """Tell whether a generator got another seed in each run, and no draw shows its origin."""
     seeded = finding.origin.kind == EventKind.RNG and finding.origin.op == "seed"
     return seeded and not finding.origin.sources and bool(library_of(finding.cause))
 
 
 def _seed_needs(finding: Finding) -> list[str]:
-    if _is_other_seed(finding):  # it is seeded, behind the head of the script
+    if _is_other_seed(finding):  # the script seeds it after its head
         return []
     own = [source for source in finding.origin.sources if source.cause == finding.cause]
-    if own and all(source.op.startswith(_FRESH) for source in own):  # no other generator's seed reaches these
+    # No seed of another generator reaches a generator of its own.
+    if own and all(source.op.startswith(_FRESH) for source in own):
         return []
     libraries = [library_of(finding.cause), *(library_of(source.cause) for source in finding.origin.sources)]
     return [f"seed:{library}" for library in dict.fromkeys(libraries) if library]
 
 
 def _global_draw(origin: Origin) -> bool:
-    """Tell whether a global generator was drawn from, and not only a new one made without a seed."""
+    """Tell whether a global generator was drawn from, not only a new one made without a seed."""
     drawn = [source for source in origin.sources if library_of(source.cause)]
     return any(not source.op.startswith(_FRESH) for source in drawn) if drawn else False
 
 
 def _changes(
-    sources: Sources, tried: Iterable[Attempt], lines: Lines, refusals: list[str]
+    sources: ProjectSyntax, tried: Iterable[Attempt], lines: Lines, refusals: list[str]
 ) -> dict[str, list[Change]]:
-    """The changes that rules propose on some lines."""
+    """Return the changes that rules propose on some lines."""
     changes: dict[str, list[Change]] = {}
     for path, numbers in lines.items():
         for change in _on_lines(sources, tried, path, frozenset(numbers)):
             if isinstance(change, Refusal):
-                refusals.append(f"{os.path.basename(path)}:{change.line}: {change.why}")
+                refusals.append(_described(path, change))
             else:
                 changes.setdefault(path, []).append(change)
     return changes
 
 
 def _on_lines(
-    sources: Sources, tried: Iterable[Attempt], path: str, numbers: frozenset[int]
+    sources: ProjectSyntax, tried: Iterable[Attempt], path: str, numbers: frozenset[int]
 ) -> Iterator[Change | Refusal]:
     syntax = sources.syntax(path)
     if syntax is None:
@@ -230,31 +237,31 @@ def _on_lines(
         yield from RULES[rule](CodeRegion(syntax, numbers, cause, seed))
 
 
-def _patch(sources: Sources, draft: _Draft, refusals: list[str]) -> Patch | None:
-    """The patch of a draft; None where it changes nothing, or what it gives is no Python any more."""
+def _patch(sources: ProjectSyntax, draft: _Draft, refusals: list[str]) -> Patch | None:
+    """Return the patch of a draft; None if it changes nothing or the result is not valid Python."""
     edits: dict[str, list[Edit]] = {}
     why: list[str] = []
     needs = list(draft.script)
     for path, changes in draft.changes.items():
         for change in _compatible(changes):
             edits.setdefault(path, []).extend(change.edits)
-            why.append(f"{os.path.basename(path)}:{change.line}: {change.why}" if change.line else change.why)
+            why.append(_described(path, change) if change.line else change.why)
             own = path == sources.project.script
             needs += [need for need in change.needs if own or not need.startswith("import:")]
             edits[path] += _imports(sources, path, change)
     _add_head(sources, draft, (needs, edits, why), refusals)
     files = [_patched(sources, path, some) for path, some in edits.items() if some]
-    kept = [file for file in files if file is not None and file.before != file.after]
-    if not kept or len(kept) != len([some for some in edits.values() if some]):
+    changed = [file for file in files if file is not None and file.before != file.after]
+    if not changed or len(changed) != len([some for some in edits.values() if some]):
         return None
-    return Patch(tuple(kept), tuple(dict.fromkeys(why)), changed_line(kept[0].before, kept[0].after))
+    return Patch(tuple(changed), tuple(dict.fromkeys(why)), changed_line(changed[0].before, changed[0].after))
 
 
 def _add_head(
-    sources: Sources, draft: _Draft, parts: tuple[list[str], dict[str, list[Edit]], list[str]],
+    sources: ProjectSyntax, draft: _Draft, parts: tuple[list[str], dict[str, list[Edit]], list[str]],
     refusals: list[str],
 ) -> None:  # fmt: skip
-    """The seeds and switches that go into the script."""
+    """Add the seeds and switches that go into the script."""
     needs, edits, why = parts
     script = sources.project.script
     syntax = sources.syntax(script)
@@ -270,10 +277,10 @@ def _add_head(
         edits.setdefault(script, []).append(edit)
         libraries = [need.partition(":")[2] for need in dict.fromkeys(needs) if need.startswith("seed:")]
         seeded = ", ".join(libraries)
-        why += [f"{os.path.basename(script)}: a seed for {seeded}"] if seeded else []
+        why += [f"{os.path.basename(script)}: seed {seeded}"] if seeded else []
 
 
-def _imports(sources: Sources, path: str, change: Change) -> list[Edit]:
+def _imports(sources: ProjectSyntax, path: str, change: Change) -> list[Edit]:
     syntax = sources.syntax(path)
     modules = [need.partition(":")[2] for need in change.needs if need.startswith("import:")]
     edits = [import_edit(syntax, module) for module in modules] if syntax is not None else []
@@ -281,7 +288,7 @@ def _imports(sources: Sources, path: str, change: Change) -> list[Edit]:
 
 
 def _compatible(changes: Iterable[Change]) -> Iterator[Change]:
-    """Changes without those that touch text which an earlier one replaces."""
+    """Yield the changes, without those that touch text that an earlier one replaces."""
     taken: list[Edit] = []
     for change in dict.fromkeys(changes):
         if not any(_clash(edit, other) for edit in change.edits for other in taken):
@@ -291,11 +298,11 @@ def _compatible(changes: Iterable[Change]) -> Iterator[Change]:
 
 def _clash(edit: Edit, other: Edit) -> bool:
     if edit.start == edit.end and other.start == other.end:
-        return edit == other  # the same thing put around twice
+        return edit == other  # the same text inserted twice
     return edit.start < other.end and other.start < edit.end
 
 
-def _patched(sources: Sources, path: str, edits: list[Edit]) -> PatchedFile | None:
+def _patched(sources: ProjectSyntax, path: str, edits: list[Edit]) -> PatchedFile | None:
     file = sources.project.file(path)
     if file is None:
         return None

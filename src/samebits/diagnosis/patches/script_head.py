@@ -1,4 +1,4 @@
-"""What is put at the head of a script or module: imports, seeds, switches."""
+"""Imports, seeds and switches at the head of a script or module."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits.causes import Cause
-    from samebits.diagnosis.patches.code_region import Sources
+    from samebits.diagnosis.patches.code_region import ProjectSyntax
     from samebits.diagnosis.patches.syntax import Syntax
 
-# What stands between imports and sets up what follows.
+# Statements between imports that prepare the following ones.
 _SETUP = ("os.environ", "sys.path", "warnings.", "matplotlib.", "logging.", "torch.set_", "torch.backends.")
 _MODULES = {library.name: library.imported for library in LIBRARIES}
 NEED_OF_INTERVENTION = {library.intervention: f"seed:{library.imported}" for library in LIBRARIES}
-"""Intervention -> what the head of a script needs to do the same."""
+"""Intervention -> the need of a script's head that does the same."""
 _CUDA = ('os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"',)
 _MOST_SEED = 2**32 - 1
 
 
 def library_of(cause: Cause) -> str:
-    """The library that a cause says was not seeded; empty for another cause."""
+    """Return the library that was not seeded according to a cause; empty for other causes."""
     return _MODULES.get(specification_of(cause).library, "")
 
 
 def usual_seed(syntax: Syntax | None) -> int:
-    """The number that a script seeds with already; 0 where it does not."""
+    """Return the number that a script already seeds with; 0 if it seeds nothing."""
     for node in syntax.nodes if syntax is not None else ():
         if isinstance(node, ast.Call) and node.args and syntax is not None:
             value = literal_value(node.args[0])
@@ -43,24 +43,26 @@ def usual_seed(syntax: Syntax | None) -> int:
 
 
 def import_edit(syntax: Syntax, module: str) -> Edit | None:
-    """An import at the top of a file; None where it is there."""
+    """Return an import at the top of a file; None if the file has it already."""
     if syntax.local_name(module):
         return None
     at = _first_line(syntax)
     return Edit(at, at, f"import {module}\n")
 
 
-def head_edit(sources: Sources, syntax: Syntax, needs: Iterable[str], *, early: bool) -> Edit | str | None:
-    """Seeds and switches after the imports of a script.
+def head_edit(
+    sources: ProjectSyntax, syntax: Syntax, needs: Iterable[str], *, early: bool
+) -> Edit | str | None:
+    """Return an edit that puts seeds and switches after the imports of a script.
 
     Args:
         sources: the project.
         syntax: the script.
-        needs: such as `seed:torch` and `deterministic:`; `import:random` for what another change imports.
+        needs: such as `seed:torch` and `deterministic:`; `import:random` if another change imports it.
         early: before the first import of a module of the project, which draws while it is imported.
 
     Returns:
-        None where all of it is there, text where there is no place for it.
+        None if the script has all of it already; a text with the reason if there is no line for it.
     """
     prefix = _prefix(syntax)
     if early:
@@ -74,7 +76,7 @@ def head_edit(sources: Sources, syntax: Syntax, needs: Iterable[str], *, early: 
         return Edit(at, at, "\n".join(lines) + "\n\n")
     last = imports[-1].end_lineno or imports[-1].lineno
     if any(s.lineno == last and s is not imports[-1] for s in syntax.tree.body):
-        return f"{syntax.file.path}:{last} holds two statements: there is no line to put seeds after"
+        return f"{syntax.file.path}:{last} holds two statements: there is no line for seeds after the imports"
     at = syntax.line_start(last + 1)
     ended = syntax.raw[:at].endswith((b"\n", b"\r"))
     followed = bool(syntax.line_text(last + 1).strip()) if at < len(syntax.raw) else False
@@ -107,7 +109,7 @@ def _lines(syntax: Syntax, needs: set[str], prefix: list[ast.stmt]) -> list[str]
 
 
 def _known_at(prefix: list[ast.stmt], module: str) -> str:
-    """How a module is called behind the prefix; empty if it is not imported by then."""
+    """Return the name of a module after the prefix; empty if it is not imported by then."""
     for statement in prefix:
         for node in ast.walk(statement):
             for alias in node.names if isinstance(node, ast.Import) else ():
@@ -119,7 +121,7 @@ def _known_at(prefix: list[ast.stmt], module: str) -> str:
 
 
 def _calls_at_head(syntax: Syntax, prefix: list[ast.stmt]) -> list[ast.Call]:
-    """Calls that are statements right behind the imports."""
+    """Return the calls that are statements right after the imports."""
     calls = []
     for statement in syntax.tree.body[len(prefix) :]:
         if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
@@ -134,7 +136,7 @@ def _is_constant(call: ast.Call) -> bool:
 
 
 def _prefix(syntax: Syntax) -> list[ast.stmt]:
-    """The statements up to the last of the first imports."""
+    """Return the statements up to the last of the first imports."""
     prefix: list[ast.stmt] = []
     for statement in syntax.tree.body:
         if not (_imports(statement) or _is_docstring(statement) or _sets_up(syntax, statement)):
@@ -145,7 +147,7 @@ def _prefix(syntax: Syntax) -> list[ast.stmt]:
     return prefix
 
 
-def _before_own(sources: Sources, syntax: Syntax, prefix: list[ast.stmt]) -> list[ast.stmt]:
+def _before_own(sources: ProjectSyntax, syntax: Syntax, prefix: list[ast.stmt]) -> list[ast.stmt]:
     for index, statement in enumerate(prefix):
         names = [alias.name for alias in getattr(statement, "names", ())]
         if isinstance(statement, ast.ImportFrom):
@@ -162,7 +164,7 @@ def _imports(statement: ast.stmt) -> bool:
 
 
 def _is_plain(statement: ast.stmt) -> bool:
-    """What stands beside an import in a `try`: a flag, `pass`."""
+    """Tell whether a statement may stand beside an import in a `try`: a flag, `pass`."""
     return isinstance(statement, ast.Pass) or (
         isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
     )
@@ -183,7 +185,7 @@ def _sets_up(syntax: Syntax, statement: ast.stmt) -> bool:
 
 
 def _first_line(syntax: Syntax) -> int:
-    """Where the first statement behind the docstring and the imports from `__future__` begins."""
+    """Return the start of the first statement after the docstring and the imports from `__future__`."""
     for statement in syntax.tree.body:
         future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
         if not (future or _is_docstring(statement)):

@@ -1,4 +1,4 @@
-"""Seeds that are missing, or another number in each run, also those of generators that libraries make."""
+"""Rules for seeds that are missing or differ in each run, also in generators made by libraries."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from samebits.comparison.results import Finding, Source
-    from samebits.diagnosis.patches.code_region import Find, Sources
+    from samebits.diagnosis.patches.code_region import Find, ProjectSyntax
     from samebits.diagnosis.patches.syntax import Syntax
 
 _GENERATORS = {name for library in LIBRARIES for name in library.generators}
 SEEDERS = {name: library.imported for library in LIBRARIES for name in library.seeders}
 """Function that seeds a global generator -> the module that is imported for it."""
-# The module that is drawn from -> what is imported to seed it. Of torch also ops draw that no call shows.
+# Module that is drawn from -> import that seeds it. Without torch: its ops draw too, and no call shows it.
 _DRAWN_FROM = {library.draws.removesuffix("."): library.imported for library in (PYTHON, NUMPY)}
 _SEEDING = {
     *SEEDERS, *_GENERATORS, "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.mps.manual_seed",
@@ -31,7 +31,7 @@ _SEEDING = {
     "accelerate.utils.set_seed",
 }  # fmt: skip
 _SEEDING_METHODS = ("manual_seed", "seed")
-# What gives another value in each run; a seed made of it is the same.
+# These give another value in each run, and so does a seed made of one.
 CHANGING = (
     "time.", "datetime.", "os.urandom", "os.getpid", "os.getppid", "uuid.", "secrets.", "socket.",
     "builtins.id", "builtins.hash", "numpy.random.SeedSequence", "os.getloadavg", "os.times", "psutil.",
@@ -44,19 +44,19 @@ _NOT_DRAWS = (
     *MAKERS, "Random", "SystemRandom", "seed", "Generator", "get_state", "set_state", "getstate", "setstate",
 )  # fmt: skip
 MADE = tuple(draw for library in LIBRARIES for draw in library.own)
-"""Draws with which a generator of its own is made, which a seed for the global one does not reach."""
-# Package -> what of it takes the seed, where the function that draws does not.
+"""Draws that make a separate generator, which a seed for the global one does not reach."""
+# Package -> the call that takes the seed, where the function that draws takes none.
 _SEEDED_BY = {
     "albumentations": LibraryCall("albumentations.Compose", "seed"),
     "optuna": LibraryCall("optuna.create_study", "sampler"),
 }
-# Parameter -> what of the library, made with a seed, is given to it.
+# Parameter -> the class of the library whose object, made with a seed, is passed for it.
 SEEDED_OBJECTS = {"sampler": "optuna.samplers.TPESampler"}
-_GENERATOR = "rng"  # a parameter that takes a generator, or a number where the library is a recent one
+_GENERATOR = "rng"  # a parameter for a generator; recent versions of libraries also take a number
 
 
 def missing_argument(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """`default_rng()`, `RandomState(None)`, `Random()`: made without a seed."""
+    """Seed `default_rng()`, `RandomState(None)` and `Random()`, which are made without a seed."""
     for call in region.calls():
         name = region.syntax.name(call.func)
         if name not in _GENERATORS or any(isinstance(arg, ast.Starred) for arg in call.args):
@@ -64,7 +64,7 @@ def missing_argument(region: CodeRegion) -> Iterator[Change | Refusal]:
         given = _seed_of(call)
         if given is None or literal_value(given) is None:
             text, needs = fresh_number(region, call, "random" if name == "random.Random" else "numpy")
-            why = f"a seed for {name.rpartition('.')[2]}()"
+            why = f"pass a seed to {name.rpartition('.')[2]}()"
             yield (
                 region.replace(given, text, why, *needs)
                 if given
@@ -80,24 +80,22 @@ def _seed_of(call: ast.Call) -> ast.expr | None:
 
 
 def fresh_number(region: CodeRegion, call: ast.Call, library: str) -> tuple[str, tuple[str, ...]]:
-    """A seed, and what it needs: a constant, or where the line may run often a draw from what is seeded.
+    """Return a seed and its needs: a constant, or a draw from a seeded generator if the line may run often.
 
     Args:
-        region: where.
-        call: what is given the seed.
-        library: whose global generator is drawn from, `random` or `numpy`.
+        region: the region of the call.
+        call: the call that gets the seed.
+        library: the library whose global generator is drawn from, `random` or `numpy`.
     """
     if not region.syntax.repeats(call):
         return str(region.seed), ()
     if library == "random":
-        module = region.syntax.local_name("random") or "random"
-        return f"{module}.getrandbits(32)", ("import:random", "seed:random")
-    module = region.syntax.local_name("numpy") or "numpy"
-    return f"{module}.random.randint(2**31)", ("import:numpy", "seed:numpy")
+        return f"{region.module('random')}.getrandbits(32)", ("import:random", "seed:random")
+    return f"{region.module('numpy')}.random.randint(2**31)", ("import:numpy", "seed:numpy")
 
 
 def default_of_parameter(region: CodeRegion, name: ast.Name) -> Iterator[Change]:
-    """`seed=None` of the function around a place becomes a number."""
+    """Replace `seed=None` in the parameters of the surrounding function by a number."""
     function = region.syntax.function(name)
     arguments = getattr(function, "args", None)
     if not isinstance(arguments, ast.arguments):
@@ -108,19 +106,21 @@ def default_of_parameter(region: CodeRegion, name: ast.Name) -> Iterator[Change]
     pairs += [*zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
     for parameter, default in pairs:
         if parameter.arg == name.id and default is not None and literal_value(default) is None:
-            yield region.replace(default, str(region.seed), f"a number for the parameter {name.id}")
+            yield region.replace(
+                default, str(region.seed), f"make the default of the parameter {name.id} a number"
+            )
 
 
 def fresh_seed(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """`random.seed()`, `torch.seed()`, `generator.seed()`: another seed in each run, asked for."""
+    """Give `random.seed()`, `torch.seed()` and `generator.seed()` a number: they ask for a new seed."""
     for call in region.calls():
         name = region.syntax.name(call.func)
         given = call.args[0] if call.args else None
         if name in ("random.seed", "numpy.random.seed"):
             if given is None and not call.keywords:
-                yield region.argument(call, str(region.seed), f"a number for {name}()")
+                yield region.argument(call, str(region.seed), f"pass a number to {name}()")
             elif given is not None and literal_value(given) is None:
-                yield region.replace(given, str(region.seed), f"a number for {name}()")
+                yield region.replace(given, str(region.seed), f"pass a number to {name}()")
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "seed" and not call.args:
             is_torch = name in ("torch.seed", "torch.random.seed")
             if is_torch or _is_generator(region, call.func.value):
@@ -128,9 +128,9 @@ def fresh_seed(region: CodeRegion) -> Iterator[Change | Refusal]:
 
 
 def _numbered(region: CodeRegion, call: ast.Call, function: ast.Attribute) -> Change:
-    """`x.manual_seed(0)`, or one more than the last seed where the line may run often.
+    """Use `x.manual_seed(0)`, or one more than the last seed if the line may run often.
 
-    `seed` gives the number and `manual_seed` the generator: where the number is used, it is asked for it.
+    `seed` returns the number but `manual_seed` the generator, so `.initial_seed()` follows if it is used.
     """
     owner = region.syntax.source(function.value)
     repeats = region.syntax.repeats(call)
@@ -139,11 +139,11 @@ def _numbered(region: CodeRegion, call: ast.Call, function: ast.Attribute) -> Ch
     text = f"{owner}.manual_seed({number})" + (".initial_seed()" if used else "")
     is_global = region.syntax.name(function.value) in ("torch", "torch.random")
     needs = ("seed:torch",) if repeats and is_global else ()  # the first of these numbers
-    return region.replace(call, text, f"`manual_seed` in place of {owner}.seed(), which is random", *needs)
+    return region.replace(call, text, f"replace {owner}.seed(), which is random, by `manual_seed`", *needs)
 
 
 def _is_generator(region: CodeRegion, node: ast.expr) -> bool:
-    """Tell whether the file gives that name or attribute a `torch.Generator`."""
+    """Tell whether the file assigns a `torch.Generator` to that name or attribute."""
     text = region.syntax.source(node)
     made = (
         other.targets
@@ -155,24 +155,22 @@ def _is_generator(region: CodeRegion, node: ast.expr) -> bool:
 
 
 def changing_seed(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """A seed made of the time, a process number or the system's entropy."""
+    """Replace a seed made of the time, a process number or the system's entropy."""
     for call in region.calls():
         if not is_changing(region, call):
             continue
         whole = _seed_expression(region, call)
         if whole is None:
             continue
-        if _only_of_this(region, whole):
-            yield region.replace(whole, str(region.seed), "a number in place of a seed that changes")
+        if _is_constant_otherwise(region, whole):
+            yield region.replace(whole, str(region.seed), "replace the changing seed by a number")
         else:
-            part = _taken_of(region, call)
-            yield region.replace(
-                part, str(region.seed), "a number in place of the part of the seed that changes"
-            )
+            part = _whole_chain(region, call)
+            yield region.replace(part, str(region.seed), "replace the changing part of the seed by a number")
 
 
-def _taken_of(region: CodeRegion, call: ast.Call) -> ast.expr:
-    """The value that is taken of what a call gives: `uuid4().int`, `SystemRandom().randrange(9)`."""
+def _whole_chain(region: CodeRegion, call: ast.Call) -> ast.expr:
+    """Return the whole expression around a call: `uuid4().int`, `SystemRandom().randrange(9)`."""
     node: ast.expr = call
     above = region.syntax.parent(node)
     while (isinstance(above, ast.Attribute) and above.value is node) or (
@@ -183,23 +181,24 @@ def _taken_of(region: CodeRegion, call: ast.Call) -> ast.expr:
 
 
 def any_seed(region: CodeRegion) -> Iterator[Change]:
-    """The seed that was another one in each run, wherever it came from."""
+    """Replace a seed that differed in each run, wherever it came from."""
     for call in region.calls():
         given = call.args[0] if call.args else None
         if given is not None and seeds(region, call) and literal_value(given) is ...:
-            yield region.replace(given, str(region.seed), "a number in place of a seed that changes")
+            yield region.replace(given, str(region.seed), "replace the changing seed by a number")
 
 
 def is_changing(region: CodeRegion, call: ast.Call) -> bool:
-    """Tell whether what a call gives is another value in each run."""
+    """Tell whether a call returns another value in each run."""
     name = region.syntax.name(call.func)
-    if name == "builtins.hash" and region.cause != "id-order":  # of a string: `orders.hashes` keeps it one
+    # `orders.hashes` makes the hash of a string constant.
+    if name == "builtins.hash" and region.cause != "id-order":
         return bool(call.args) and region.syntax.source(call.args[0]) == "self"
     return name.startswith(CHANGING)
 
 
 def _seed_expression(region: CodeRegion, call: ast.Call) -> ast.expr | None:
-    """The expression that becomes a seed: an argument of a seeding, or the value of a name used in one."""
+    """Return the expression that becomes a seed: an argument of a seeding call, or a name's value in one."""
     node: ast.AST = call
     for above in region.syntax.ancestors(call):
         if isinstance(above, ast.Call) and node in above.args and seeds(region, above):
@@ -233,8 +232,8 @@ def _becomes_seed(region: CodeRegion, target: ast.expr) -> bool:
     return any(region.syntax.source(arg) == text for call in calls for arg in call.args)
 
 
-def _only_of_this(region: CodeRegion, whole: ast.expr) -> bool:
-    """Tell whether an expression holds nothing that tells one use from another, such as a worker's number."""
+def _is_constant_otherwise(region: CodeRegion, whole: ast.expr) -> bool:
+    """Tell whether nothing in an expression distinguishes its uses, as the number of a worker would."""
     names = (node for node in ast.walk(whole) if isinstance(node, ast.Name))
     modules = {"self", *_modules(region)}
     return all(n.id in modules or region.syntax.name(n).startswith(_PURE) for n in names)
@@ -245,7 +244,7 @@ def _modules(region: CodeRegion) -> set[str]:
 
 
 def unseeded_draw(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """A draw from a global generator that the file never seeds: what to seed, where nothing else is known."""
+    """Seed the global generator of a draw if the file never seeds it; tried if nothing else is known."""
     syntax = region.syntax
     calls = (node for node in syntax.nodes if isinstance(node, ast.Call) and node.args)
     seeded = {SEEDERS[name] for call in calls if (name := syntax.name(call.func)) in SEEDERS}
@@ -253,11 +252,11 @@ def unseeded_draw(region: CodeRegion) -> Iterator[Change | Refusal]:
         module, _, function = syntax.name(call.func).rpartition(".")
         library = _DRAWN_FROM.get(module, "")
         if library and library not in seeded and function not in _NOT_DRAWS:
-            yield Change((), f"a seed for {library}", 0, (f"seed:{library}",))
+            yield Change((), f"seed {library}", 0, (f"seed:{library}",))
 
 
 def option_without_default(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """`add_argument("--seed", type=int)`: None unless it is given."""
+    """Give `add_argument("--seed", type=int)` a default: the option is None otherwise."""
     for call in region.calls():
         if not (isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument" and call.args):
             continue
@@ -265,17 +264,17 @@ def option_without_default(region: CodeRegion) -> Iterator[Change | Refusal]:
         if isinstance(option, str) and option.lstrip("-").replace("-", "_").endswith("seed"):
             default = keyword_of(call, "default")
             if default is None and keyword_of(call, "required") is None:
-                yield region.argument(call, f"default={region.seed}", f"a default for {option}")
+                yield region.argument(call, f"default={region.seed}", f"give {option} a default")
             elif default is not None and literal_value(default.value) is None:
-                yield region.replace(default.value, str(region.seed), f"a default for {option}")
+                yield region.replace(default.value, str(region.seed), f"give {option} a default")
 
 
 def seed_block(libraries: list[str], names: dict[str, str], number: int) -> list[str]:
-    """The lines that seed some libraries.
+    """Return the lines that seed some libraries.
 
     Args:
         libraries: of `random`, `numpy` and `torch`.
-        names: how the script calls each; a library that it does not import is missing here.
+        names: the script's name for each; a library that it does not import is missing here.
         number: the seed.
     """
     calls = {library.imported: library.seed_call for library in LIBRARIES}
@@ -284,7 +283,7 @@ def seed_block(libraries: list[str], names: dict[str, str], number: int) -> list
 
 
 def asked_of(finding: Finding) -> Source | None:
-    """The first source of the finding's cause that a library drew from for the user's line."""
+    """Return the first source of the finding's cause that a library drew from for the user's line."""
     own = (source for source in finding.origin.sources if source.cause == finding.cause)
     source = next((source for source in own if source.library is not None), None)
     if source is None or source.library is None or source.library.parameter:
@@ -292,10 +291,10 @@ def asked_of(finding: Finding) -> Source | None:
     return replace(source, library=_SEEDED_BY.get(source.library.package, source.library))
 
 
-def calls_of(sources: Sources, source: Source) -> list[tuple[Syntax, ast.Call]]:
-    """Where the user calls what a library drew for: on the line that drew, else in any file.
+def calls_of(sources: ProjectSyntax, source: Source) -> list[tuple[Syntax, ast.Call]]:
+    """Return the user's calls of the library function that drew: on the drawing line, else in any file.
 
-    The object may have been made elsewhere than where it draws.
+    The object may have been made on another line than the one that draws.
     """
     call, site = source.library, source.site
     if call is None or site is None:
@@ -306,8 +305,10 @@ def calls_of(sources: Sources, source: Source) -> list[tuple[Syntax, ast.Call]]:
     return on_line or [(s, node) for s, node in calls if _is_of(node, call)]
 
 
-def seeded_calls(sources: Sources, finding: Finding, seed: int) -> Iterator[tuple[str, Change | Refusal]]:
-    """The changes that give such calls a seed, with the file of each.
+def seeded_calls(
+    sources: ProjectSyntax, finding: Finding, seed: int
+) -> Iterator[tuple[str, Change | Refusal]]:
+    """Yield the changes that pass a seed to such calls, each with its file.
 
     Args:
         sources: the user's files.
@@ -325,7 +326,7 @@ def seeded_calls(sources: Sources, finding: Finding, seed: int) -> Iterator[tupl
 
 
 def _is_of(node: ast.Call, call: LibraryCall) -> bool:
-    """Tell whether it calls something of that name."""
+    """Tell whether a call has the name of a library's function."""
     return getattr(node.func, "attr", getattr(node.func, "id", "")) == call.name
 
 
@@ -335,18 +336,17 @@ def _seeded(region: CodeRegion, node: ast.Call, call: LibraryCall) -> Change | R
         return None
     name = region.syntax.source(node.func)
     if call.parameter == _GENERATOR and region.syntax.repeats(node):
-        return Refusal(f"`{name}` is called again and again: make one generator and hand it on", node.lineno)
+        return Refusal(f"`{name}` is called repeatedly: make one generator and pass it on", node.lineno)
     number, needs = fresh_number(region, node, "random" if region.cause == "unseeded-python" else "numpy")
     if call.parameter == _GENERATOR:
-        module = region.syntax.local_name("numpy") or "numpy"
-        number, needs = f"{module}.random.default_rng({region.seed})", ("import:numpy",)
+        number, needs = f"{region.module('numpy')}.random.default_rng({region.seed})", ("import:numpy",)
     if call.parameter in SEEDED_OBJECTS:
         module, _, made = SEEDED_OBJECTS[call.parameter].partition(".")
         local = region.syntax.local_name(module)
         if given is not None or not local:
-            return Refusal(f"give `{made.rpartition('.')[2]}` of `{name}` a seed", node.lineno)
+            return Refusal(f"pass a seed to `{made.rpartition('.')[2]}` of `{name}`", node.lineno)
         number, needs = f"{local}.{made}(seed={region.seed})", ()
-    why = f"a seed for {name}()"
+    why = f"pass a seed to {name}()"
     if given is not None:
         return region.replace(given.value, number, why, *needs)
     return region.argument(node, f"{call.parameter}={number}", why, *needs)

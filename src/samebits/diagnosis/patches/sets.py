@@ -1,4 +1,4 @@
-"""What is known to be a set, from the text of one file: how it was made, annotated, stored and handed on."""
+"""Sets in the text of one file: expressions known to be sets, and rules for their order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ANNOTATIONS = ("set", "frozenset", "Set", "FrozenSet", "AbstractSet", "MutableS
 _ITEM_METHODS = ("get", "setdefault", "pop")
 _PROPERTIES = ("property", "cached_property")
 _DEPTH = 6
-# Stand for a value of which only an annotation is known, or that it is an item of something.
+# Stand for a value that is known only by its annotation, or as an item of something.
 _A_SET = ast.Set(elts=[])
 _SETS_INSIDE = ast.List(elts=[_A_SET])
 
@@ -40,7 +40,7 @@ def is_set(syntax: Syntax, node: ast.AST | None, depth: int = 0) -> bool:
         return _gives_set(syntax, node, depth)
     if isinstance(node, ast.Subscript):
         return not isinstance(node.slice, ast.Slice) and _holds_sets(syntax, node.value, depth + 1)
-    return any(is_set(syntax, value, depth + 1) for value in _given(syntax, node, depth))
+    return any(is_set(syntax, value, depth + 1) for value in _possible_values(syntax, node, depth))
 
 
 def _holds_sets(syntax: Syntax, node: ast.AST | None, depth: int) -> bool:
@@ -58,7 +58,7 @@ def _holds_sets(syntax: Syntax, node: ast.AST | None, depth: int) -> bool:
         items = (node.value if isinstance(node, ast.DictComp) else node.elt,)
     if any(is_set(syntax, item, depth + 1) for item in items):
         return True
-    return any(_holds_sets(syntax, value, depth + 1) for value in _given(syntax, node, depth))
+    return any(_holds_sets(syntax, value, depth + 1) for value in _possible_values(syntax, node, depth))
 
 
 def _gives_sets_inside(syntax: Syntax, call: ast.Call, depth: int) -> bool:
@@ -69,8 +69,8 @@ def _gives_sets_inside(syntax: Syntax, call: ast.Call, depth: int) -> bool:
     return any(_holds_sets(syntax, maker.body, depth + 1) for maker in lambdas)
 
 
-def _given(syntax: Syntax, node: ast.AST, depth: int) -> Iterator[ast.AST | None]:
-    """What an expression may be: the sides of a choice, what a name or an attribute was given."""
+def _possible_values(syntax: Syntax, node: ast.AST, depth: int) -> Iterator[ast.AST | None]:
+    """Yield the possible values of an expression: sides of a choice, values of a name or an attribute."""
     if isinstance(node, ast.IfExp):
         yield from (node.body, node.orelse)
     elif isinstance(node, ast.BoolOp):
@@ -105,7 +105,7 @@ def _makes_set(syntax: Syntax, maker: ast.AST | None, depth: int) -> bool:
 
 
 def _factories(syntax: Syntax, call: ast.Call) -> list[ast.expr]:
-    """`default_factory` of a dataclass's `field`."""
+    """Return the `default_factory` of a dataclass's `field`."""
     if syntax.name(call.func).rpartition(".")[2] not in ("field", "Field"):
         return []
     return [keyword.value for keyword in call.keywords if keyword.arg == "default_factory"]
@@ -128,18 +128,18 @@ def _are_keys(syntax: Syntax, node: ast.AST) -> bool:
 
 
 def _name_values(syntax: Syntax, name: ast.Name, depth: int) -> Iterator[ast.AST | None]:
-    """What a name is given, in the same function or outside of all."""
+    """Yield the values that a name gets, in the same function or outside all functions."""
     function = syntax.function(name)
     for node in syntax.nodes:
         if syntax.function(node) in (function, None):
-            yield from _given_by(syntax, node, name.id, depth)
+            yield from _values_from(syntax, node, name.id, depth)
     for argument in parameters(function):
         if argument.arg == name.id:
             yield _annotated(syntax, argument.annotation)
 
 
-def _given_by(syntax: Syntax, node: ast.AST, name: str, depth: int) -> Iterator[ast.AST | None]:
-    """What one statement, loop or expression gives a name."""
+def _values_from(syntax: Syntax, node: ast.AST, name: str, depth: int) -> Iterator[ast.AST | None]:
+    """Yield the values that one statement, loop or expression gives a name."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
             yield from _matched(target, node.value, name)
@@ -152,7 +152,7 @@ def _given_by(syntax: Syntax, node: ast.AST, name: str, depth: int) -> Iterator[
 
 
 def _is_item(syntax: Syntax, loop: ast.For | ast.comprehension, name: str, depth: int) -> bool:
-    """Tell whether a loop gives a name the sets that `items()` or `values()` of a dict hand out."""
+    """Tell whether a loop gives a name the sets that `items()` or `values()` of a dict yield."""
     call, target = loop.iter, loop.target
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.args:
         return False
@@ -165,7 +165,7 @@ def _is_item(syntax: Syntax, loop: ast.For | ast.comprehension, name: str, depth
 
 
 def _matched(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:
-    """What of `a, b = set(), set()` a name is given."""
+    """Yield the value that a name gets in `a, b = set(), set()`."""
     if isinstance(target, ast.Name) and target.id == name:
         yield value
     elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
@@ -174,7 +174,7 @@ def _matched(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]
 
 
 def _attribute_values(syntax: Syntax, attribute: str) -> Iterator[ast.AST | None]:
-    """What an attribute of that name is given: by assignment, as the field of a class, by a property."""
+    """Yield the values of an attribute: by assignment, as the field of a class, by a property."""
     for node in syntax.nodes:
         if isinstance(node, ast.Assign):
             if any(_is_attribute(syntax, target, attribute) for target in node.targets):
@@ -195,7 +195,7 @@ def _is_attribute(syntax: Syntax, target: ast.expr, attribute: str) -> bool:
 
 
 def _annotated(syntax: Syntax, annotation: ast.expr | None) -> ast.expr | None:
-    """What stands for a value with that annotation, where it says that it is a set or holds sets."""
+    """Return a stand-in for a value whose annotation says that it is a set or holds sets; else None."""
     if _says_set(syntax, annotation):
         return _A_SET
     inner = annotation.slice if isinstance(annotation, ast.Subscript) else None
@@ -224,13 +224,13 @@ _WHOLE_KEYS = ("builtins.str", "builtins.repr", "builtins.int")
 
 
 def iterated_sets(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """Each place where the order of a set is taken."""
+    """Propose a change wherever the order of a set is used."""
     for node in region.nodes():
         for taken in _taken(region.syntax, node):
             if is_set(region.syntax, taken) and not _does_not_matter(region.syntax, node):
                 yield from _ordered(region, taken)
         if isinstance(node, ast.Call) and _pops_set(region.syntax, node):
-            yield Refusal("`pop` of a set takes any element: say which one it should be", node.lineno)
+            yield Refusal("`pop` of a set takes any element: name the one that you want", node.lineno)
 
 
 def _ordered(region: CodeRegion, taken: ast.expr) -> Iterator[Change | Refusal]:
@@ -242,8 +242,8 @@ def _ordered(region: CodeRegion, taken: ast.expr) -> Iterator[Change | Refusal]:
 
 
 def _sorted(region: CodeRegion, taken: ast.expr) -> Change:
-    """`sorted(...)` around a set, or in the place of the `list` around it."""
-    why = "a set is taken in sorted order, not in that of the hashes"
+    """Put `sorted(...)` around a set, or replace the `list` around it."""
+    why = "sort the set, whose order depends on hashes"
     above = region.syntax.parent(taken)
     alone = isinstance(above, ast.Call) and above.args == [taken] and not above.keywords
     if alone and isinstance(above, ast.Call) and region.syntax.name(above.func) == "builtins.list":
@@ -252,8 +252,8 @@ def _sorted(region: CodeRegion, taken: ast.expr) -> Change:
 
 
 def _insertion_order(region: CodeRegion, node: ast.expr) -> Change | None:
-    """`dict.fromkeys(...)` in the place of an expression that makes a set: equal elements once, in order."""
-    why = "elements once each, in the order in which they came, not in that of their addresses"
+    """Replace an expression that makes a set by `dict.fromkeys(...)`: each element once, in order."""
+    why = "keep each element once, in the order of insertion, not of addresses"
     text = _as_dict(region.syntax, node)
     return None if text is None else region.replace(node, text, why)
 
@@ -270,7 +270,7 @@ def _as_dict(syntax: Syntax, node: ast.expr) -> str | None:
 
 
 def _named(region: CodeRegion, node: ast.expr) -> Change | None:
-    """A set with a name becomes a dict, where all that is done with it works with one."""
+    """Turn a named set into a dict, if all its uses work with a dict."""
     if not isinstance(node, ast.Name):
         return None
     syntax, edits = region.syntax, []
@@ -287,7 +287,7 @@ def _named(region: CodeRegion, node: ast.expr) -> Change | None:
             edits.append(Edit(*syntax.span(value), text))
         elif not _works_with_dict(syntax, use, edits):
             return None
-    why = f"{node.id} keeps its elements in the order in which they came, not in that of their addresses"
+    why = f"keep the elements of {node.id} in the order of insertion, not of addresses"
     return Change(tuple(edits), why, node.lineno) if edits else None
 
 
@@ -296,7 +296,7 @@ def _within(syntax: Syntax, node: ast.AST, function: ast.AST | None) -> bool:
 
 
 def _value_given(syntax: Syntax, use: ast.Name) -> ast.expr | None:
-    """What is assigned to a name, or united with it in place."""
+    """Return the value that is assigned to a name, or united with it in place."""
     above = syntax.parent(use)
     if isinstance(above, ast.Assign) and use in above.targets:
         return above.value
@@ -306,7 +306,7 @@ def _value_given(syntax: Syntax, use: ast.Name) -> ast.expr | None:
 
 
 def _works_with_dict(syntax: Syntax, use: ast.Name, edits: list[Edit]) -> bool:
-    """Tell whether a use of a set works with a dict; `.add(x)` becomes an item that is set."""
+    """Tell whether a use of a set works with a dict; `.add(x)` becomes the assignment of an item."""
     above = syntax.parent(use)
     if isinstance(above, ast.Compare):
         return any(isinstance(op, ast.In | ast.NotIn) for op in above.ops)
@@ -324,7 +324,7 @@ def _works_with_dict(syntax: Syntax, use: ast.Name, edits: list[Edit]) -> bool:
 
 
 def _taken(syntax: Syntax, node: ast.AST) -> Iterator[ast.expr]:
-    """The expressions whose order a node takes."""
+    """Yield the expressions whose order a node uses."""
     if isinstance(node, ast.For | ast.AsyncFor):
         yield node.iter
     elif isinstance(node, COMPREHENSIONS) and not isinstance(node, ast.SetComp):
@@ -340,7 +340,7 @@ def _taken(syntax: Syntax, node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _breaks_ties(syntax: Syntax, call: ast.Call) -> bool:
-    """Whether elements with equal keys come in the order in which they were taken: `sorted(x, key=len)`."""
+    """Tell whether elements with equal keys keep the order of the set, as in `sorted(x, key=len)`."""
     if syntax.name(call.func) not in _KEYED or len(call.args) != 1:
         return False
     keys = [keyword.value for keyword in call.keywords if keyword.arg == "key"]
@@ -348,7 +348,7 @@ def _breaks_ties(syntax: Syntax, call: ast.Call) -> bool:
 
 
 def _holds_element(syntax: Syntax, key: ast.expr) -> bool:
-    """Tell whether a key holds the whole element, so that no two are equal."""
+    """Tell whether a key contains the whole element, so that no two keys are equal."""
     if not isinstance(key, ast.Lambda):
         return syntax.name(key) in _WHOLE_KEYS or (isinstance(key, ast.Constant) and key.value is None)
     names = {argument.arg for argument in key.args.args}
@@ -357,7 +357,7 @@ def _holds_element(syntax: Syntax, key: ast.expr) -> bool:
 
 
 def _does_not_matter(syntax: Syntax, node: ast.AST) -> bool:
-    """Tell whether what takes the order is itself put in order, or into a set, or only counted."""
+    """Tell whether the result is itself sorted, put into a set, or only counted."""
     above = syntax.parent(node)
     if isinstance(above, ast.Starred):
         above = syntax.parent(above)

@@ -1,4 +1,4 @@
-"""Calls of torch: memory that nobody wrote, kernels, threads, loaders."""
+"""Rules for calls of torch: unwritten memory, kernels, threads, loaders."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ _FILLING = (
     "cauchy_", "geometric_",
 )  # fmt: skip
 _DETERMINISTIC = "torch.use_deterministic_algorithms"
+_SET_THREADS = "torch.set_num_threads"
 _LOADER = "torch.utils.data.DataLoader"
 # With `num_workers=0` DataLoader raises a ValueError for each of these (torch/utils/data/dataloader.py).
 _ONLY_WITH_WORKERS = ("multiprocessing_context", "prefetch_factor", "persistent_workers", "timeout")
-_WHY_ZEROS = "memory that is written, in place of what was left in it"
+_WHY_ZEROS = "use zeros instead of unwritten memory"
 
 
 def uninitialized(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """`empty` becomes `zeros`."""
+    """Replace `empty` by `zeros`."""
     for call in region.calls():
         name = region.syntax.name(call.func)
         function = call.func
@@ -52,11 +53,11 @@ def uninitialized(region: CodeRegion) -> Iterator[Change | Refusal]:
             dtype = "" if kind == "float32" else f", dtype={owner}.{kind}"
             yield region.replace(call, f"{owner}.zeros({sizes}{dtype})", _WHY_ZEROS)
         elif isinstance(function, ast.Attribute) and function.attr in ("resize_", "empty_strided"):
-            yield Refusal(f"`{function.attr}` leaves memory unwritten: write what it adds", call.lineno)
+            yield Refusal(f"`{function.attr}` leaves memory unwritten: fill the new part", call.lineno)
 
 
 def _is_filled(region: CodeRegion, call: ast.Call, name: str) -> bool:
-    """Tell whether all of it is written at once, as in `torch.empty(3).normal_()`, or is given a buffer."""
+    """Tell whether a tensor is filled at once, as in `torch.empty(3).normal_()`, or gets a buffer."""
     method = region.syntax.parent(call)
     if isinstance(method, ast.Attribute) and method.value is call:
         above = region.syntax.parent(method)
@@ -66,15 +67,17 @@ def _is_filled(region: CodeRegion, call: ast.Call, name: str) -> bool:
 
 def _zeros(region: CodeRegion, call: ast.Call, name: str) -> Change | Refusal:
     if not isinstance(call.func, ast.Attribute):
-        return Refusal(f"`{region.syntax.source(call.func)}` is imported by name: use `zeros`", call.lineno)
+        return Refusal(
+            f"`{region.syntax.source(call.func)}` is imported by name: use `zeros` instead", call.lineno
+        )
     if keyword_of(call, "memory_format") is not None and not name.endswith("_like"):
-        return Refusal("`empty` with a memory format: fill the tensor after it was made", call.lineno)
+        return Refusal("`empty` has a memory format: fill the tensor after making it", call.lineno)
     end = region.syntax.span(call.func)[1]
     return Change((Edit(end - len(call.func.attr), end, name),), _WHY_ZEROS, call.lineno)
 
 
 def _is_size(region: CodeRegion, node: ast.expr) -> bool:
-    """Whether an argument of `Tensor(...)` is surely a size: a whole number, `len`, arithmetic of these."""
+    """Tell whether an argument of `Tensor(...)` is surely a size: an integer, `len`, arithmetic of these."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int)
     if isinstance(node, ast.BinOp):
@@ -84,80 +87,75 @@ def _is_size(region: CodeRegion, node: ast.expr) -> bool:
     return False
 
 
-def kernels(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """`use_deterministic_algorithms` that is there already, and off."""
+def _calls_in_file(region: CodeRegion, name: str) -> Iterator[ast.Call]:
     for node in region.syntax.nodes:
-        if (
-            isinstance(node, ast.Call)
-            and region.syntax.name(node.func) == "torch.use_deterministic_algorithms"
-        ):
-            mode = node.args[0] if node.args else getattr(keyword_of(node, "mode"), "value", None)
-            if isinstance(mode, ast.expr) and literal_value(mode) is not True:
-                yield region.replace(mode, "True", "deterministic algorithms")
-                return
-    yield Change((), "deterministic algorithms", 0, ("deterministic:",))
+        if isinstance(node, ast.Call) and region.syntax.name(node.func) == name:
+            yield node
+
+
+def kernels(region: CodeRegion) -> Iterator[Change | Refusal]:
+    """Turn on `use_deterministic_algorithms`, also where the script turns it off."""
+    for call in _calls_in_file(region, _DETERMINISTIC):
+        mode = call.args[0] if call.args else getattr(keyword_of(call, "mode"), "value", None)
+        if isinstance(mode, ast.expr) and literal_value(mode) is not True:
+            yield region.replace(mode, "True", "use deterministic algorithms")
+            return
+    yield Change((), "use deterministic algorithms", 0, ("deterministic:",))
 
 
 def threads(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """A number of threads that changes becomes one that does not."""
+    """Replace a number of threads that changes by a constant."""
     for call in region.calls():
-        sets = region.syntax.name(call.func) in ("torch.set_num_threads", "torch.set_num_interop_threads")
+        sets = region.syntax.name(call.func) in (_SET_THREADS, "torch.set_num_interop_threads")
         if sets and call.args and not isinstance(literal_value(call.args[0]), int):
-            yield region.replace(call.args[0], "1", "a fixed number of threads")
+            yield region.replace(call.args[0], "1", "fix the number of threads")
 
 
 def one_thread(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """A number of threads, where the script sets none."""
-    if not any(
-        isinstance(node, ast.Call) and region.syntax.name(node.func) == "torch.set_num_threads"
-        for node in region.syntax.nodes
-    ):
-        yield Change((), "a fixed number of threads", 0, ("threads:",))
+    """Set the number of threads if the script does not."""
+    if not any(_calls_in_file(region, _SET_THREADS)):
+        yield Change((), "fix the number of threads", 0, ("threads:",))
 
 
 def benchmarks(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """`cudnn.benchmark = True` chooses kernels by their time."""
+    """Turn off `cudnn.benchmark`, which chooses kernels by their time."""
     for node in region.syntax.nodes:
         if not isinstance(node, ast.Assign) or literal_value(node.value) is not True:
             continue
         if any(region.syntax.name(target) == "torch.backends.cudnn.benchmark" for target in node.targets):
-            yield region.replace(node.value, "False", "no choice of kernels by their time")
+            yield region.replace(node.value, "False", "do not choose kernels by their time")
 
 
 def loaders(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """Batches that come in the order of the workers."""
-    for call in region.syntax.nodes:
-        if not isinstance(call, ast.Call) or region.syntax.name(call.func) != _LOADER:
-            continue
+    """Turn on `in_order` where batches come in the order in which workers finish them."""
+    for call in _calls_in_file(region, _LOADER):
         in_order = keyword_of(call, "in_order")
         if in_order is not None and literal_value(in_order.value) is False:
-            yield region.replace(in_order.value, "True", "batches in order, not as the workers finish them")
+            yield region.replace(in_order.value, "True", "take batches in order, not as workers finish them")
 
 
 def loader_generator(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """A loader that shuffles gets a generator of its own; workers are seeded from it too."""
+    """Give a loader a generator of its own, which also seeds its workers."""
     for call in region.calls():
         if region.syntax.name(call.func) == _LOADER and keyword_of(call, "generator") is None:
             text = f"generator=torch.Generator().manual_seed({region.seed})"
-            yield region.argument(call, text, "a generator for this loader and its workers", "import:torch")
+            yield region.argument(call, text, "give this loader and its workers a generator", "import:torch")
 
 
 def without_workers(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """Without workers nothing depends on which one comes first."""
-    for call in region.syntax.nodes:
-        if not isinstance(call, ast.Call) or region.syntax.name(call.func) != _LOADER:
-            continue
+    """Load without workers, so that nothing depends on which one comes first."""
+    for call in _calls_in_file(region, _LOADER):
         workers = keyword_of(call, "num_workers")
         if workers is None or literal_value(workers.value) == 0:
             continue
         edits = [Edit(*region.syntax.span(workers.value), "0")]
         edits += [_removed(region, call, word) for word in call.keywords if word.arg in _ONLY_WITH_WORKERS]
-        why = "samples are loaded in the main process: what the workers share is taken in one order"
+        why = "load samples in the main process, so that shared state is used in one order"
         yield Change(tuple(edits), why, workers.value.lineno)
 
 
 def _removed(region: CodeRegion, call: ast.Call, keyword: ast.keyword) -> Edit:
-    """A keyword argument taken away, with the comma before it."""
+    """Remove a keyword argument and the comma before it."""
     everything = sorted([*call.args, *call.keywords], key=region.syntax.span)
     index = everything.index(keyword)
     return Edit(region.syntax.span(everything[index - 1])[1], region.syntax.span(keyword)[1], "")

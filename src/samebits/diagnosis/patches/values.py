@@ -1,4 +1,4 @@
-"""Values that are others in each run: of the system's entropy, the clock, the process."""
+"""Rules for values that differ in each run: from the system's entropy, the clock, the process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from samebits.diagnosis.patches.edits import Change
 
 _NEEDS = ("import:random", "seed:random")
-# What gives the same kind of value from Python's generator; {0} is the first argument.
+# The same kind of value from Python's generator; {0} is the first argument.
 _FROM_RANDOM = {
     "secrets.choice": "{random}.choice({0})",
     "secrets.randbelow": "{random}.randrange({0})",
@@ -38,18 +38,19 @@ _TIMES = {
 }
 _DURATIONS = ("time.perf_counter", "time.monotonic", "time.process_time", "time.thread_time")
 _PROCESS = {"os.getpid": "0", "os.getppid": "0", "socket.gethostname": '"host"', "platform.node": '"host"'}
-_THROTTLING = "a duration decides here: a fixed number of steps or samples has to come from you"
+_THROTTLING = "a duration decides here: choose a fixed number of steps or samples instead"
 
 
 def entropy(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """The system's entropy becomes Python's generator, which is seeded."""
+    """Replace the system's entropy by Python's generator, which is seeded."""
     for call in region.calls():
         name = region.syntax.name(call.func)
         if name in ("random.SystemRandom", "secrets.SystemRandom") and not call.args:
             number, needs = fresh_number(region, call, "random")
-            module = region.syntax.local_name("random") or "random"
-            why = "a generator with a seed in place of the system's"
-            yield region.replace(call, f"{module}.Random({number})", why, "import:random", *needs)
+            why = "replace the system's generator by one with a seed"
+            yield region.replace(
+                call, f"{region.module('random')}.Random({number})", why, "import:random", *needs
+            )
         elif name in _FROM_RANDOM:
             yield _drawn(region, call, name)
         elif name.startswith("tempfile."):
@@ -58,17 +59,16 @@ def entropy(region: CodeRegion) -> Iterator[Change | Refusal]:
 
 def _drawn(region: CodeRegion, call: ast.Call, name: str) -> Change | Refusal:
     argument = region.syntax.source(call.args[0]) if call.args else _DEFAULT_BYTES
-    random = region.syntax.local_name("random") or "random"
     module = name.partition(".")[0]
     local = region.syntax.local_name(module)
     if module == "uuid" and not local:
-        return Refusal(f"`{name}` is imported by its name: draw from `random`, seeded, instead", call.lineno)
-    text = _FROM_RANDOM[name].format(argument, random=random, uuid=local)
-    return region.replace(call, text, f"Python's generator, seeded, in place of {name}", *_NEEDS)
+        return Refusal(f"`{name}` is imported by name: draw from the seeded `random` instead", call.lineno)
+    text = _FROM_RANDOM[name].format(argument, random=region.module("random"), uuid=local)
+    return region.replace(call, text, f"replace {name} by Python's generator, seeded", *_NEEDS)
 
 
 def clock(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """A time of day that is data becomes a fixed one."""
+    """Replace a time of day that is used as data by a fixed time."""
     for call in region.calls():
         name = region.syntax.name(call.func)
         if name in _DURATIONS or name.removesuffix("_ns") in _DURATIONS:
@@ -80,13 +80,13 @@ def clock(region: CodeRegion) -> Iterator[Change | Refusal]:
                 zone = "".join(f", tzinfo={region.syntax.source(a)}" for a in call.args)
                 zone += "".join(f", tzinfo={region.syntax.source(k.value)}" for k in call.keywords)
                 text = f"{owner}({text}{zone})"
-            yield region.replace(call, text, "a fixed time in place of the clock")
+            yield region.replace(call, text, "replace the clock by a fixed time")
         elif name in _TIMES:
             yield Refusal(_THROTTLING, call.lineno)
 
 
 def is_measured(region: CodeRegion, call: ast.Call) -> bool:
-    """Whether it reads the clock and takes another time from it, or compares it with one, on the region."""
+    """Tell whether a call reads the clock and the region subtracts or compares the time."""
     name = region.syntax.name(call.func)
     reads = name in _TIMES or name in _DURATIONS or name.removesuffix("_ns") in _DURATIONS
     return reads and _compared(region, call)
@@ -100,8 +100,8 @@ def _is_duration(region: CodeRegion, call: ast.Call) -> bool:
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     kinds = (ast.Name, ast.Attribute)
     names = {region.syntax.source(n) for t in targets for n in ast.walk(t) if isinstance(n, kinds)} - {"self"}
-    kept = (node for node in region.syntax.nodes if isinstance(node, ast.Name | ast.Attribute))
-    return any(region.syntax.source(node) in names and _compared(region, node) for node in kept)
+    uses = (node for node in region.syntax.nodes if isinstance(node, kinds))
+    return any(region.syntax.source(node) in names and _compared(region, node) for node in uses)
 
 
 def _compared(region: CodeRegion, node: ast.AST) -> bool:
@@ -116,35 +116,35 @@ def _compared(region: CodeRegion, node: ast.AST) -> bool:
 
 
 def process(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """A process number or the name of the machine that is data becomes a constant."""
+    """Replace a process number or machine name that is used as data by a constant."""
     for call in region.calls():
         name = region.syntax.name(call.func)
-        if name in _PROCESS and not _tells_which(region, call):
-            yield region.replace(call, _PROCESS[name], f"a constant in place of {name}()")
+        if name in _PROCESS and not _selects_process(region, call):
+            yield region.replace(call, _PROCESS[name], f"replace {name}() by a constant")
         elif name.startswith(("psutil.", "resource.", "shutil.disk_usage", "os.getloadavg")):
-            yield Refusal("how busy or large the machine is: use a number of your own", call.lineno)
+            yield Refusal("this says how busy or large the machine is: use a number of your own", call.lineno)
 
 
-def _tells_which(region: CodeRegion, call: ast.Call) -> bool:
-    """Tell whether it says of which process something is asked or done: `os.kill(os.getpid(), ...)`."""
+def _selects_process(region: CodeRegion, call: ast.Call) -> bool:
+    """Tell whether a process number selects a process: `os.kill(os.getpid(), ...)`."""
     above = region.syntax.parent(call)
     asked = region.syntax.name(above.func) if isinstance(above, ast.Call) and call in above.args else ""
     return asked.startswith(("os.", "psutil.")) and not asked.startswith("os.path.")
 
 
 def fastest(region: CodeRegion) -> Iterator[Change | Refusal]:
-    """A choice by timing, `min(candidates, key=timed)`, becomes the first candidate."""
+    """Replace a choice by timing, `min(candidates, key=timed)`, by the first candidate."""
     for call in region.calls():
         key = next((k.value for k in call.keywords if k.arg == "key"), None)
         chooses = region.syntax.name(call.func) in ("builtins.min", "builtins.max")
         if not chooses or key is None or len(call.args) != 1 or not _timed(region, call, key):
             continue
         text = f"next(iter({region.syntax.source(call.args[0])}))"
-        yield region.replace(call, text, "the first candidate, always, in place of the one that was fastest")
+        yield region.replace(call, text, "always take the first candidate, not the fastest")
 
 
 def _timed(region: CodeRegion, call: ast.Call, key: ast.expr) -> bool:
-    """Tell whether the function around a choice, or the one that is its key, asks the clock."""
+    """Tell whether the function around a choice, or its key, reads the clock."""
     scopes: list[ast.AST] = [region.syntax.function(call) or region.syntax.tree]
     names = {node.id for node in ast.walk(key) if isinstance(node, ast.Name)}
     scopes += [n for n in region.syntax.nodes if isinstance(n, ast.FunctionDef) and n.name in names]

@@ -129,7 +129,7 @@ class Substituter:
         notes = []
         cut = sum(self._tally[number, "cut"] for number in range(len(self.rules)))
         if cut:
-            notes.append(Note.of(NoteCode.NO_ROOM, str(self._most_bytes >> 20), str(cut)))
+            notes.append(Note.of(NoteCode.NO_SPACE, str(self._most_bytes >> 20), str(cut)))
         for number, rule in enumerate(self.rules):
             placed, missing, misfit = (self._tally[number, w] for w in ("placed", "missing", "misfit"))
             if missing or misfit:
@@ -148,7 +148,7 @@ class Substituter:
         self, seq: int, kind: EventKind, op: str, site: int | None, tensors: Sequence[tuple[int, Any]]
     ) -> None:
         if kind in self._kinds:
-            with self._recorder.recording(RecordedPart.KEPT_VALUE):
+            with self._recorder.recording(RecordedPart.CAPTURED_VALUE):
                 turns = self.turns(kind, op, site)
                 for turn in turns:
                     turn.exchange(dict(tensors))
