@@ -58,7 +58,7 @@ class EvidenceCode(StrEnum):
     TOO_LONG_TO_ALIGN = "too-long-to-align"
     NOT_IN_STEP = "not-in-step"
     ONE_SIDED_TENSOR = "one-sided-tensor"
-    """`first` or `second`, the tensor."""
+    """`first` or `second`, its role, its name, its `TensorInfo`."""
     STEPS_DIFFER = "steps-differ"
     """How many."""
     ALREADY_DIFFERED = "already-differed"

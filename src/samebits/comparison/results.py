@@ -29,6 +29,7 @@ _SHORT = {
     "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
     "complex128": "c128", "complex64": "c64", "complex32": "c32",
 }  # fmt: skip
+_KINDS = {Role.PARAM: "parameter", Role.GRAD: "gradient", Role.OPTIMIZER: "optimizer state"}
 
 
 @dataclass(frozen=True)
@@ -307,6 +308,11 @@ def describe(info: TensorInfo) -> str:
     if info.role == Role.RNG:
         return generator_words(info.name)
     return f"{_SHORT.get(info.dtype, info.dtype)}[{', '.join(map(str, info.shape))}]"
+
+
+def tensor_text(role: Role, name: str, info: TensorInfo | None) -> str:
+    """Describe a tensor of the state, such as `parameter fc1.weight (f32[10])`."""
+    return f"{_KINDS.get(role, role)} {name}" + (f" ({describe(info)})" if info else "")
 
 
 def shortened(text: str) -> str:

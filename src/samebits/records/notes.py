@@ -106,7 +106,7 @@ class NoteCode(StrEnum):
     PATCH_SEARCH_FAILED = "patch-search-failed"
     """The error."""
     STRESS = "stress"
-    """Number of the run, what was changed in it."""
+    """Number of the run, its `Stress`."""
     EXIT_STATUS = "exit-status"
     """The script, its status."""
     READ_EARLIER_FILES = "read-earlier-files"

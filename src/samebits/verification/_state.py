@@ -150,5 +150,7 @@ def _notes(comparison: Comparison, runner: Runner) -> tuple[Note, ...]:
         for note in comparison.notes
         if note.code is not NoteCode.ENVIRONMENT or not is_of_stress(note.arguments[0])
     )
-    stress = (Note.of(NoteCode.STRESS, n, *run.perturbation) for n, run in enumerate(compared, start=1))
+    stress = (
+        Note.of(NoteCode.STRESS, n, run.stress) for n, run in enumerate(compared, start=1) if run.stress
+    )
     return (*kept, *stress)

@@ -6,6 +6,8 @@ import pytest
 
 from samebits._runtime.frames import Site
 from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.records.events import TensorInfo
+from samebits.records.kinds import Role
 from samebits.report.evidence import _SENTENCES, sentence
 
 SITE = Site("/code/train.py", 3, "main")
@@ -39,7 +41,10 @@ CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
     CODE.SOURCE_NOT_RECORDED: ((), "show where its contents came from"),
     CODE.TOO_LONG_TO_ALIGN: ((), "it is not known where the runs diverge"),
     CODE.NOT_IN_STEP: ((), "the record is damaged"),
-    CODE.ONE_SIDED_TENSOR: (("first", "buffer x (f32[4])"), "only the first run has buffer x (f32[4])"),
+    CODE.ONE_SIDED_TENSOR: (
+        ("first", Role.PARAM, "w", TensorInfo(Role.PARAM, "w", "float32", (4,))),
+        "only the first run has parameter w (f32[4])",
+    ),
     CODE.STEPS_DIFFER: ((1,), "it differs in 1 step"),
     CODE.ALREADY_DIFFERED: (("batch", 2), "batches already differed at step 2"),
     CODE.GENERATOR_STATE: (
