@@ -120,7 +120,7 @@ class EvidenceCode(StrEnum):
     SEEN_ONCE_PLACED = "seen-once-placed"
     """Site, op of the first origin."""
     PINS_WITHOUT_TRACE = "pins-without-trace"
-    """The result of the runs with interventions."""
+    """A `Confirmation`."""
     PINS_DID_NOT_HELP = "pins-did-not-help"
     """Names of the interventions, what they fix."""
 

@@ -2,57 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind, causes_shown_by, specification_of
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import RemedyTrial
 from samebits.diagnosis.candidates import cause_of_intervention, fixed_by, interventions_of
-from samebits.interventions import intervention_named
 from samebits.records.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from samebits._runtime.frames import Site
-    from samebits.comparison.results import Finding, Origin, Source
+    from samebits.comparison.results import Confirmation, Finding, Origin, Source
     from samebits.diagnosis.search import InterventionSet, SearchResult
-
-
-@dataclass(frozen=True)
-class Confirmation:
-    """Pairs of runs with pins.
-
-    Args:
-        pins: their names.
-        identical: how many pairs were identical.
-        pairs: how many were made.
-        steps: after how many steps the runs were ended; None where they went to their ends.
-    """
-
-    pins: InterventionSet
-    identical: int
-    pairs: int
-    steps: int | None = None
-
-    @property
-    def certain(self) -> bool:
-        """Tell whether no pair differed."""
-        return self.identical == self.pairs > 0
-
-    def line(self) -> str:
-        """As a line of evidence."""
-        single = self.identical == self.pairs == 1
-        pairs = "1 pair" if single else f"{self.identical} of {self.pairs} pairs"
-        verb, whose = ("was", "its") if single else ("were", "their")
-        far = "" if self.steps is None else f" in {whose} first {self.steps} steps"
-        return f"{words_of(self.pins)}, {pairs} of runs {verb} identical{far}"
-
-
-def words_of(pins: InterventionSet) -> str:
-    """Interventions in words: `with the hash seed fixed and with the clock frozen`."""
-    return " and ".join(intervention_named(name).words for name in pins)
 
 
 def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Finding, ...]:
@@ -69,15 +33,15 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
     listed = list(findings)
     if not confirmed.certain:
         return tuple(listed)
-    alone = len(confirmed.pins) == 1
-    for name in confirmed.pins:
+    alone = len(confirmed.interventions) == 1
+    for name in confirmed.interventions:
         causes = causes_shown_by(name)
         spoken_for = _spoken_for(listed, causes, alone=alone)
         for at, finding in enumerate(listed):
             if at in spoken_for:
-                listed[at] = _caused(finding.confirmed(confirmed.line()), name, confirmed.pins)
+                listed[at] = _caused(finding.confirmed(confirmed), name, confirmed.interventions)
             elif alone:
-                listed[at] = _caused(finding, name, confirmed.pins)
+                listed[at] = _caused(finding, name, confirmed.interventions)
         if not spoken_for:
             listed += _met(listed, causes, confirmed)
     return tuple(listed)
@@ -87,7 +51,9 @@ def _met(findings: Sequence[Finding], causes: tuple[Cause, ...], confirmed: Conf
     """A finding of its own for a source that met another one at the same place, of which that one is told."""
     for finding in findings:
         fixed = (
-            each for each in finding.origin.sources if each.cause in causes and fixed_by(each, confirmed.pins)
+            each
+            for each in finding.origin.sources
+            if each.cause in causes and fixed_by(each, confirmed.interventions)
         )
         own = next(fixed, None)
         if own is not None and own.site is not None:
@@ -97,7 +63,7 @@ def _met(findings: Sequence[Finding], causes: tuple[Cause, ...], confirmed: Conf
                 finding.origin, site=own.site, entered_site=entered, other_site=None, sources=(own,)
             )
             met = replace(finding, origin=origin, remedy=None)
-            return [met.with_cause(own.cause).confirmed(confirmed.line())]
+            return [met.with_cause(own.cause).confirmed(confirmed)]
     return []
 
 
@@ -160,7 +126,7 @@ def _of_source(finding: Finding, source: Source) -> Finding:
 def unexplained(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Finding, ...]:
     """The findings where pins made the runs identical that have no way to act: seen, and no cause."""
     first, *others = findings
-    line = Evidence.of(EvidenceCode.PINS_WITHOUT_TRACE, confirmed.line())
+    line = Evidence.of(EvidenceCode.PINS_WITHOUT_TRACE, confirmed)
     return (first.with_evidence(line), *others)
 
 
@@ -193,10 +159,10 @@ def remedied(finding: Finding, confirmed: Confirmation) -> Finding:
     remedy = finding.remedy
     if remedy is None or remedy.trial is not None or not confirmed.certain:
         return finding
-    if not set(remedy.controls) & set(confirmed.pins):
+    if not set(remedy.controls) & set(confirmed.interventions):
         return finding
     trial = RemedyTrial(
-        "pins", identical=True, pairs=confirmed.pairs, pins=confirmed.pins, steps=confirmed.steps
+        "pins", identical=True, pairs=confirmed.pairs, pins=confirmed.interventions, steps=confirmed.steps
     )
     return replace(finding, remedy=replace(remedy, trial=trial))
 

@@ -113,7 +113,7 @@ class NoteCode(StrEnum):
     """Number of the run, the first files as (path, site), how many more, and why the run before differed."""
     DIFFERENCE_NOT_SEEN_AGAIN = "difference-not-seen-again"
     PINS_IN_DOUBT = "pins-in-doubt"
-    """What the runs with pins showed; `which` or `chance`: what there was no time for."""
+    """A `Confirmation`; `which` or `chance`: what there was no time for."""
     PINS_IN_VAIN = "pins-in-vain"
     """The names of the pins."""
     OPS_TAKE_TOO_LONG = "ops-take-too-long"

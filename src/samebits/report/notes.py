@@ -323,7 +323,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
         "nothing: the cause is still open"
     ),
     NoteCode.PINS_IN_DOUBT: lambda shown, open_question: (
-        f"{shown}; there was no time to {_STILL_OPEN[open_question]}"
+        f"{evidence.confirmation(shown)}; there was no time to {_STILL_OPEN[open_question]}"
     ),
     NoteCode.PINS_IN_VAIN: lambda *names: (
         f"the runs still differed with these pinned: {_listed(names, _MOST_INTERVENTIONS)} "

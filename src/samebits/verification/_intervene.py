@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause
-from samebits.diagnosis.attribution import Confirmation, attributed, failed_note, unexplained, withdrawn
+from samebits.comparison.results import Confirmation
+from samebits.diagnosis.attribution import attributed, failed_note, unexplained, withdrawn
 from samebits.diagnosis.candidates import every_intervention, likely_interventions, traces, unable, words_of
 from samebits.diagnosis.search import search
 from samebits.interventions import INTERVENTIONS, why_not, without_implied
@@ -319,12 +320,12 @@ def _shown(state: State, result: SearchResult, confirmation: Confirmation, *, en
 
 def _confirmed(state: State, confirmation: Confirmation) -> State:
     state = _with_findings(state, attributed(state.comparison.findings, confirmation))
-    return replace(state, confirmed=confirmation, trial=state.trials.get(confirmation.pins))
+    return replace(state, confirmed=confirmation, trial=state.trials.get(confirmation.interventions))
 
 
 def _with_doubt(state: State, shown: Confirmation, open_question: str) -> State:
     """The state with a note of pins that made runs identical, where it is not known what that means."""
-    return state.noted(Note.of(NoteCode.PINS_IN_DOUBT, shown.line(), open_question))
+    return state.noted(Note.of(NoteCode.PINS_IN_DOUBT, shown, open_question))
 
 
 def _without_success(state: State, result: SearchResult, pinned: PinnedRuns, *, all_pins: bool) -> State:

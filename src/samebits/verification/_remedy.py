@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import specification_of
+from samebits.comparison.results import Confirmation
 from samebits.diagnosis.attribution import by_source, remedied
 from samebits.diagnosis.remedies import with_remedies, with_whole_set
 from samebits.diagnosis.source_lines import at_source_line
@@ -48,7 +49,8 @@ def patch_draws(state: State, runner: Runner) -> State:
     fix = try_patch(runner, aim, Effort(1, 1, last_step(state)))
     if fix is None or not fix.confirmed:
         return state
-    shown = tuple(each.confirmed(f"with the change below, {fix.shown()}") for each in findings)
+    confirmation = Confirmation((), fix.pairs, fix.pairs, fix.steps)
+    shown = tuple(each.confirmed(confirmation) for each in findings)
     return replace(state, comparison=replace(comparison, findings=shown), trial=fix)
 
 
@@ -78,7 +80,7 @@ def remedy(state: State, runner: Runner) -> State:
         return state
     comparison, project = _with_remedies(state.comparison, runner)
     if state.confirmed is not None:
-        pins = state.confirmed.pins
+        pins = state.confirmed.interventions
         findings = tuple(remedied(each, state.confirmed) for each in comparison.findings)
         comparison = with_whole_set(replace(comparison, findings=findings), pins, project)
     elif state.trial is not None:
@@ -99,7 +101,7 @@ def fix(state: State, runner: Runner) -> State:
     effort, trial = _effort(state, runner), state.trial
     undone = trial is None or (runner.request.fix and not trial.confirmed)
     if undone and effort is not None:
-        pins = state.confirmed.pins if state.confirmed is not None else ()
+        pins = state.confirmed.interventions if state.confirmed is not None else ()
         try:
             trial = find_fix(runner, Aim(state.comparison, pins, state.excluded), effort)
         except (SamebitsError, OSError) as error:  # the verdict stands

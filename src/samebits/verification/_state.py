@@ -18,8 +18,7 @@ from samebits.verification.runs import is_of_stress
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from samebits.comparison.results import Comparison, Source
-    from samebits.diagnosis.attribution import Confirmation
+    from samebits.comparison.results import Comparison, Confirmation, Source
     from samebits.diagnosis.search import InterventionSet
     from samebits.verification._localise import Localisation
     from samebits.verification._request import VerifyRequest

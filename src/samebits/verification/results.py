@@ -133,13 +133,6 @@ class Fix:
             return f"confirmed by {self.pairs} pair" + ("" if self.pairs == 1 else "s")
         return f"not confirmed: {self.still or 'it was not tried'}"
 
-    def shown(self) -> str:
-        """What runs with it showed where they were identical."""
-        pairs = (
-            "1 pair of runs was" if self.pairs == 1 else f"{self.pairs} of {self.pairs} pairs of runs were"
-        )
-        return f"{pairs} identical" + ("" if self.steps is None else f" in the first {self.steps} steps")
-
     def remedy(self, finding: Finding) -> Remedy:
         """The finding's remedy with what was learnt here: the whole patch, and what runs with it showed."""
         known = finding.remedy or Remedy("")

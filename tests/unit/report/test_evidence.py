@@ -6,9 +6,10 @@ import pytest
 
 from samebits._runtime.frames import Site
 from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.comparison.results import Confirmation
 from samebits.records.events import TensorInfo
 from samebits.records.kinds import Role
-from samebits.report.evidence import _SENTENCES, sentence
+from samebits.report.evidence import _SENTENCES, confirmation, sentence
 
 SITE = Site("/code/train.py", 3, "main")
 CALL = "aten::mm.default", SITE, "net.fc"
@@ -84,7 +85,7 @@ CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
     CODE.REPEAT_MORE: ((), "show how often it differs"),
     CODE.FIRST_DRAW: (("x", SITE), "the first draw after it: x at /code/train.py:3"),
     CODE.SEEN_ONCE_PLACED: ((SITE, "x"), "in place of run 2's at /code/train.py:3 (x)"),
-    CODE.PINS_WITHOUT_TRACE: (("with x, 3 of 3 pairs of runs were identical",), "the cause is still open"),
+    CODE.PINS_WITHOUT_TRACE: ((Confirmation(("clock",), 3, 3),), "the cause is still open"),
     CODE.PINS_DID_NOT_HELP: ((("clock",), "time.time"), "time.time is not the reason, or not the only one"),
     CODE.RANKS_DIFFER: (("w: rank 1 parts from rank 0 at step 2",), "from rank 0 at step 2"),
     CODE.DIFFERENT_BEFORE_FIRST_STEP: ((), "differently after the wrapping"),
@@ -103,3 +104,25 @@ def test_each_code_has_a_sentence(code: EvidenceCode) -> None:
 def test_no_sentence_is_left_over() -> None:
     """A code that is taken away takes its sentence with it."""
     assert set(_SENTENCES) == set(EvidenceCode)
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (None, ""),
+        (Confirmation(("clock",), 1, 1), "with the clock frozen, 1 pair of runs was identical"),
+        (
+            Confirmation(("clock", "hash-seed"), 2, 3, steps=7),
+            (
+                "with the clock frozen and with the hash seed fixed, "
+                "2 of 3 pairs of runs were identical in their first 7 steps"
+            ),
+        ),
+        (
+            Confirmation((), 1, 1, steps=2),
+            "with the change below, 1 pair of runs was identical in the first 2 steps",
+        ),
+    ],
+)
+def test_a_confirmation_in_words(shown: Confirmation | None, text: str) -> None:
+    assert confirmation(shown) == text

@@ -6,6 +6,7 @@ import pytest
 
 from samebits._runtime.frames import Site
 from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.comparison.results import Confirmation
 from samebits.environment import FactDifference
 from samebits.records.notes import STORED_ARGUMENTS, Note, NoteCode, RecordedPart, listed
 from samebits.report.notes import _PARTS, _SENTENCES, fact_difference, sentence
@@ -34,7 +35,7 @@ ARGUMENTS: dict[NoteCode, tuple[object, ...]] = {
     NoteCode.OUT_OF_TIME: (90.0,),
     NoteCode.STRESS: (1, Stress(1, 17, 1, 0x55, fixed_layout=True)),
     NoteCode.READ_EARLIER_FILES: (2, (("a.pt", SITE),), 1, "the state differs at step 0"),
-    NoteCode.PINS_IN_DOUBT: ("with the clock frozen, 1 pair of runs was identical", "chance"),
+    NoteCode.PINS_IN_DOUBT: (Confirmation(("clock",), 1, 1), "chance"),
     NoteCode.CHILDREN_DIFFER_TOO: (("train-1", 3), ("train-2", None)),
     NoteCode.REPLAY_DIFFERED: (True, "the state differs at step 0"),
     NoteCode.WHOLE_RUN: (Note.of(NoteCode.INTERRUPTED),),
