@@ -119,6 +119,10 @@ def test_no_sentence_is_left_over() -> None:
             ),
         ),
         (
+            Confirmation(("clock",), 1, 1, steps=7),
+            "with the clock frozen, 1 pair of runs was identical in its first 7 steps",
+        ),
+        (
             Confirmation((), 1, 1, steps=2),
             "with the change below, 1 pair of runs was identical in the first 2 steps",
         ),
