@@ -143,6 +143,8 @@ class NoteCode(StrEnum):
     NO_TIME_FOR_KILLS = "no-time-for-kills"
     """Numbers of steps."""
     REPETITION_NOT_SEEN = "repetition-not-seen"
+    GENERATORS_IDLE = "generators-idle"
+    """Generators, in words."""
 
 
 class RecordedPart(StrEnum):

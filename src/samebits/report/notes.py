@@ -362,4 +362,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.REPETITION_NOT_SEEN: (
         "interrupted before the script itself was run twice, so it is not known whether it repeats"
     ),
+    NoteCode.GENERATORS_IDLE: lambda *generators: (
+        f"not restored, but nothing drew from it later: {', '.join(generators)}"
+    ),
 }
