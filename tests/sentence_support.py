@@ -27,6 +27,11 @@ def evidence_of(finding: Finding) -> tuple[str, ...]:
     return tuple(evidence.sentences(finding.diagnosis.evidence))
 
 
+def confirmed_by(finding: Finding) -> str:
+    """The pairs of runs that confirm the cause of a finding, in words; empty where there are none."""
+    return evidence.confirmation(finding.diagnosis.confirmed_by)
+
+
 def text_evidence(text: str) -> Evidence:
     """Evidence whose sentence is this text."""
     return Evidence.of(EvidenceCode.RANKS_DIFFER, text)

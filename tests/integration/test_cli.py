@@ -215,10 +215,12 @@ def test_compared_from_python(seeded):
     """`samebits.compare` prints what the command prints, in a notebook too, and has its verdict as a bool."""
     folder, _ = seeded
     code = """
+        import json
         import samebits
         result = samebits.compare("kept/run-1.sbr", "kept/run-2.sbr")
         print(result.identical, repr(result).partition(":")[0])
         print(result._repr_html_().partition("</b>")[0])
+        print(json.dumps(result.to_dict()))
         print(result)
     """
     done = subprocess.run(
@@ -226,9 +228,11 @@ def test_compared_from_python(seeded):
     )
     shown = samebits("compare", "kept/run-1.sbr", "kept/run-2.sbr", cwd=folder)
 
-    first, html, *rest = done.stdout.splitlines()
+    as_json = samebits("compare", "--json", "kept/run-1.sbr", "kept/run-2.sbr", cwd=folder)
+    first, html, fields, *rest = done.stdout.splitlines()
     assert first == "True <ComparedRecords"
     assert html.endswith(">identical")
+    assert json.loads(fields) == json.loads(as_json.stdout)
     assert rest == shown.stdout.splitlines()
 
 

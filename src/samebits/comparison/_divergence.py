@@ -108,8 +108,7 @@ def start_points(survey: Survey) -> tuple[list[tuple[str, Point]], list[Finding]
                 (pair.name, Point(pair.a.event.seq, pair.a.position, pair.b.event.seq, pair.b.position))
             )
         else:
-            which = "first" if pair.b is None else "second"
-            line = Evidence.of(EvidenceCode.ONE_SIDED_TENSOR, which, pair.text())
+            line = Evidence.of(EvidenceCode.ONE_SIDED_TENSOR, pair.only_in, pair.role, pair.name, pair.info)
             a, b = (tensor.event if tensor else None for tensor in (pair.a, pair.b))
             one_sided.append(_findings.finding(a, b, OriginKind.CONTROL_FLOW, evidence=(line,)))
     return starts, one_sided

@@ -88,9 +88,9 @@ def _of_state(pairs: list[TensorPair], step: int) -> Finding:
     first, shown = pairs[0], [pair.a or pair.b for pair in pairs]
     event = (first.a or first.b).event  # type: ignore[union-attr] # one of both runs has it
     lines = [
-        Evidence.of(EvidenceCode.ONE_SIDED_TENSOR, "first" if pair.b is None else "second", pair.text())
+        Evidence.of(EvidenceCode.ONE_SIDED_TENSOR, pair.only_in, pair.role, pair.name, pair.info)
         for pair in pairs
-        if pair.a is None or pair.b is None
+        if pair.only_in
     ]
     origin = Origin(
         kind=event.kind, step=step, op=event.op, module=event.module or None, site=event.site,

@@ -58,7 +58,7 @@ class EvidenceCode(StrEnum):
     TOO_LONG_TO_ALIGN = "too-long-to-align"
     NOT_IN_STEP = "not-in-step"
     ONE_SIDED_TENSOR = "one-sided-tensor"
-    """`first` or `second`, the tensor."""
+    """`first` or `second`, its role, its name, its `TensorInfo`."""
     STEPS_DIFFER = "steps-differ"
     """How many."""
     ALREADY_DIFFERED = "already-differed"
@@ -120,7 +120,7 @@ class EvidenceCode(StrEnum):
     SEEN_ONCE_PLACED = "seen-once-placed"
     """Site, op of the first origin."""
     INTERVENTIONS_WITHOUT_TRACE = "pins-without-trace"
-    """The result of the runs with interventions."""
+    """A `Confirmation`."""
     INTERVENTIONS_DID_NOT_HELP = "pins-did-not-help"
     """Names of the interventions, what they fix."""
 

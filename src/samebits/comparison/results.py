@@ -29,6 +29,7 @@ _SHORT = {
     "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
     "complex128": "c128", "complex64": "c64", "complex32": "c32",
 }  # fmt: skip
+_KINDS = {Role.PARAM: "parameter", Role.GRAD: "gradient", Role.OPTIMIZER: "optimizer state"}
 
 
 @dataclass(frozen=True)
@@ -174,18 +175,40 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class Confirmation:
+    """Pairs of runs with interventions, or with the change that the remedy shows.
+
+    Args:
+        interventions: their names; none where the runs had the change.
+        identical: how many pairs were identical.
+        pairs: how many were made.
+        steps: after how many steps the runs were ended; None where they went to their ends.
+    """
+
+    interventions: tuple[str, ...]
+    identical: int
+    pairs: int
+    steps: int | None = None
+
+    @property
+    def certain(self) -> bool:
+        """Tell whether no pair differed."""
+        return self.identical == self.pairs > 0
+
+
+@dataclass(frozen=True)
 class Diagnosis:
     """The cause of an origin, and the evidence.
 
     Args:
         cause: the cause, `unknown` without evidence.
         evidence: what was observed.
-        confirmed_by: the pairs of runs with a change that were identical, in words.
+        confirmed_by: the pairs of runs with a change that were identical; None where there were none.
     """
 
     cause: Cause = Cause.UNKNOWN
     evidence: tuple[Evidence, ...] = ()
-    confirmed_by: str = ""
+    confirmed_by: Confirmation | None = None
 
 
 @dataclass(frozen=True)
@@ -220,8 +243,8 @@ class Finding:
         """Return the finding with other draws that its value may come from."""
         return replace(self, origin=replace(self.origin, sources=tuple(sources)))
 
-    def confirmed(self, by: str) -> Finding:
-        """Return the finding with the pairs of runs that confirm its cause, in words."""
+    def confirmed(self, by: Confirmation) -> Finding:
+        """Return the finding with the pairs of runs that confirm its cause."""
         return replace(self, diagnosis=replace(self.diagnosis, confirmed_by=by))
 
 
@@ -307,6 +330,11 @@ def describe(info: TensorInfo) -> str:
     if info.role == Role.RNG:
         return generator_words(info.name)
     return f"{_SHORT.get(info.dtype, info.dtype)}[{', '.join(map(str, info.shape))}]"
+
+
+def tensor_text(role: Role, name: str, info: TensorInfo | None) -> str:
+    """Describe a tensor of the state, such as `parameter fc1.weight (f32[10])`."""
+    return f"{_KINDS.get(role, role)} {name}" + (f" ({describe(info)})" if info else "")
 
 
 def shortened(text: str) -> str:

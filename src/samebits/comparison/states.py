@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from samebits.comparison.results import describe
+from samebits.comparison.results import tensor_text
 from samebits.recording.state_equality import Match, Name, Value, match, plain
 from samebits.records.events import Ownership
 from samebits.records.kinds import EventKind, Role
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from samebits.comparison.steps import Step
-    from samebits.records.events import Event
+    from samebits.records.events import Event, TensorInfo
 
 _T = TypeVar("_T")
-_KINDS = {Role.PARAM: "parameter", Role.GRAD: "gradient", Role.OPTIMIZER: "optimizer state"}
 
 
 @dataclass(frozen=True)
@@ -70,11 +69,18 @@ class TensorPair:
 
     def text(self) -> str:
         """Describe the tensor, such as `parameter fc1.weight (f32[10])`."""
-        kind = _KINDS.get(self.role, self.role)
+        return tensor_text(self.role, self.name, self.info)
+
+    @property
+    def only_in(self) -> Literal["first", "second", ""]:
+        """The only run that has the tensor; empty where both have it."""
+        return "first" if self.b is None else "second" if self.a is None else ""
+
+    @property
+    def info(self) -> TensorInfo | None:
+        """What the record says of the tensor, of the first run that has it."""
         shown = self.a or self.b
-        return f"{kind} {self.name}" + (
-            f" ({describe(shown.event.tensors[shown.position])})" if shown else ""
-        )
+        return shown.event.tensors[shown.position] if shown else None
 
 
 @dataclass

@@ -2,57 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind, causes_shown_by, specification_of
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import RemedyTrial
 from samebits.diagnosis.candidates import cause_of_intervention, fixed_by, interventions_of
-from samebits.interventions import intervention_named
 from samebits.records.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from samebits._runtime.frames import Site
-    from samebits.comparison.results import Finding, Origin, Source
+    from samebits.comparison.results import Confirmation, Finding, Origin, Source
     from samebits.diagnosis.search import InterventionSet, SearchResult
-
-
-@dataclass(frozen=True)
-class Confirmation:
-    """Pairs of runs with interventions.
-
-    Args:
-        interventions: names of the interventions.
-        identical: number of identical pairs.
-        pairs: number of pairs.
-        steps: number of steps after which the runs were ended; None if they ran to their ends.
-    """
-
-    interventions: InterventionSet
-    identical: int
-    pairs: int
-    steps: int | None = None
-
-    @property
-    def certain(self) -> bool:
-        """Tell whether no pair differed."""
-        return self.identical == self.pairs > 0
-
-    def line(self) -> str:
-        """Return it as a line of evidence."""
-        single = self.identical == self.pairs == 1
-        pairs = "1 pair" if single else f"{self.identical} of {self.pairs} pairs"
-        verb, whose = ("was", "its") if single else ("were", "their")
-        far = "" if self.steps is None else f" in {whose} first {self.steps} steps"
-        return f"{words_of(self.interventions)}, {pairs} of runs {verb} identical{far}"
-
-
-def words_of(interventions: InterventionSet) -> str:
-    """Put interventions in words: `with the hash seed fixed and with the clock frozen`."""
-    return " and ".join(intervention_named(name).words for name in interventions)
 
 
 def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Finding, ...]:
@@ -75,9 +39,7 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
         confirmed_at = _confirmed_at(listed, causes, alone=alone)
         for at, finding in enumerate(listed):
             if at in confirmed_at:
-                listed[at] = _with_shown_cause(
-                    finding.confirmed(confirmed.line()), name, confirmed.interventions
-                )
+                listed[at] = _with_shown_cause(finding.confirmed(confirmed), name, confirmed.interventions)
             elif alone:
                 listed[at] = _with_shown_cause(finding, name, confirmed.interventions)
         if not confirmed_at:
@@ -103,7 +65,7 @@ def _separate_finding(
                 finding.origin, site=own.site, entered_site=entered, other_site=None, sources=(own,)
             )
             separate = replace(finding, origin=origin, remedy=None)
-            return [separate.with_cause(own.cause).confirmed(confirmed.line())]
+            return [separate.with_cause(own.cause).confirmed(confirmed)]
     return []
 
 
@@ -168,7 +130,7 @@ def _of_source(finding: Finding, source: Source) -> Finding:
 def unexplained(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Finding, ...]:
     """Return the findings where interventions helped although nothing shows that they can have acted."""
     first, *others = findings
-    line = Evidence.of(EvidenceCode.INTERVENTIONS_WITHOUT_TRACE, confirmed.line())
+    line = Evidence.of(EvidenceCode.INTERVENTIONS_WITHOUT_TRACE, confirmed)
     return (first.with_evidence(line), *others)
 
 

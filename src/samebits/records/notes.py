@@ -106,14 +106,14 @@ class NoteCode(StrEnum):
     PATCH_SEARCH_FAILED = "patch-search-failed"
     """The error."""
     STRESS = "stress"
-    """Number of the run, and the change made in it."""
+    """Number of the run, its `Stress`."""
     EXIT_STATUS = "exit-status"
     """The script, its status."""
     READ_EARLIER_FILES = "read-earlier-files"
     """Number of the run, the first files as (path, site), number of others, reason for the previous run."""
     DIFFERENCE_NOT_SEEN_AGAIN = "difference-not-seen-again"
     INTERVENTIONS_IN_DOUBT = "pins-in-doubt"
-    """What the runs with interventions showed; `which` or `chance`: what there was no time for."""
+    """A `Confirmation`; `which` or `chance`: what there was no time for."""
     INTERVENTIONS_IN_VAIN = "pins-in-vain"
     """The names of the interventions."""
     OPS_TAKE_TOO_LONG = "ops-take-too-long"
@@ -143,6 +143,8 @@ class NoteCode(StrEnum):
     NO_TIME_FOR_KILLS = "no-time-for-kills"
     """Numbers of steps."""
     REPETITION_NOT_SEEN = "repetition-not-seen"
+    GENERATORS_IDLE = "generators-idle"
+    """Generators, in words."""
 
 
 class RecordedPart(StrEnum):

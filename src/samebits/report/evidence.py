@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samebits.comparison.evidence import EvidenceCode
-from samebits.comparison.results import generator_words, site_text
+from samebits.comparison.results import generator_words, site_text, tensor_text
 from samebits.interventions import intervention_named
 from samebits.records.kinds import EventKind
 from samebits.rng.sources import words_of
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from samebits._runtime.frames import Site
     from samebits.comparison.evidence import Evidence
+    from samebits.comparison.results import Confirmation
 
     Call = tuple[str, Site | None, str]
 
@@ -30,6 +31,24 @@ def sentence(evidence: Evidence) -> str:
 def sentences(evidence: Iterable[Evidence]) -> list[str]:
     """Return the sentences of some evidence."""
     return [sentence(each) for each in evidence]
+
+
+def confirmation(shown: Confirmation | None) -> str:
+    """Return what pairs of runs with a change showed, in words; empty where there were none."""
+    if shown is None:
+        return ""
+    single = shown.identical == shown.pairs == 1
+    pairs = "1 pair" if single else f"{shown.identical} of {shown.pairs} pairs"
+    verb = "was" if single else "were"
+    change = intervention_words(shown.interventions)
+    whose = "the" if not change else "its" if single else "their"
+    far = "" if shown.steps is None else f" in {whose} first {shown.steps} steps"
+    return f"{change or 'with the change below'}, {pairs} of runs {verb} identical{far}"
+
+
+def intervention_words(names: Iterable[str]) -> str:
+    """Return interventions in words, such as `with the hash seed fixed and with the clock frozen`."""
+    return " and ".join(intervention_named(name).words for name in names)
 
 
 def _threads(*names: str) -> str:
@@ -120,8 +139,8 @@ def _not_repeated(differing: int, repetitions: int, calls: int, site: Site | Non
 
 
 def _interventions_in_vain(interventions: tuple[str, ...], op: str) -> str:
-    words = " and ".join(intervention_named(name).words for name in interventions)
-    return f"{words} the runs still differed there, so {op} is not the reason, or not the only one"
+    fixed = intervention_words(interventions)
+    return f"{fixed} the runs still differed there, so {op} is not the reason, or not the only one"
 
 
 _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
@@ -154,7 +173,7 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
     EvidenceCode.SOURCE_NOT_RECORDED: "the record does not show where its contents came from",
     EvidenceCode.TOO_LONG_TO_ALIGN: "the step is too long to align: it is not known where the runs diverge",
     EvidenceCode.NOT_IN_STEP: "only one run has it, and in the wrong order: the record is damaged",
-    EvidenceCode.ONE_SIDED_TENSOR: "only the {} run has {}",
+    EvidenceCode.ONE_SIDED_TENSOR: lambda which, *tensor: f"only the {which} run has {tensor_text(*tensor)}",
     EvidenceCode.STEPS_DIFFER: _steps,
     EvidenceCode.ALREADY_DIFFERED: lambda kind, step: f"{_EARLIER[kind]} at step {step}",
     EvidenceCode.GENERATOR_STATE: _generator,
@@ -207,9 +226,9 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
     EvidenceCode.SEEN_ONCE_PLACED: lambda site, op: (
         f"seen once run 1's value was put in place of run 2's at {site_text(site)} ({op})"
     ),
-    EvidenceCode.INTERVENTIONS_WITHOUT_TRACE: (
-        "{}, but nothing in the record or in the script's source shows how that could have worked: the cause "
-        "is still open"
+    EvidenceCode.INTERVENTIONS_WITHOUT_TRACE: lambda shown: (
+        f"{confirmation(shown)}, but nothing in the record or in the script's source shows how that could "
+        "have worked: the cause is still open"
     ),
     EvidenceCode.INTERVENTIONS_DID_NOT_HELP: _interventions_in_vain,
     EvidenceCode.RANKS_DIFFER: "{}",

@@ -112,7 +112,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "difference": _difference(origin.difference),
         "cause": finding.cause,
         "evidence": evidence.sentences(finding.diagnosis.evidence),
-        "confirmed_by": finding.diagnosis.confirmed_by,
+        "confirmed_by": evidence.confirmation(finding.diagnosis.confirmed_by),
         "entered_site": _site(origin.entered_site),
         "sources": [
             {"op": source.op, "site": _site(source.site), "cause": source.cause} for source in origin.sources

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from samebits.environment import FactDifference
     from samebits.records.kinds import EventKind
     from samebits.records.notes import Note
+    from samebits.verification.results import Stress
 
 _MOST_NAMES = 5
 _MOST_INTERVENTIONS = 6
@@ -220,6 +221,14 @@ def _earlier_files(run: int, files: tuple[tuple[str, Site], ...], more: int, bef
     return text if before is None else text + compared
 
 
+def _changes(stress: Stress) -> list[str]:
+    words = [] if stress.hash_seed is None else [f"PYTHONHASHSEED={stress.hash_seed}"]
+    words += [f"environment padding {stress.padding} bytes", f"scheduling noise {stress.scheduling_noise}"]
+    if stress.memory_fill is not None:
+        words.append(f"memory fill 0x{stress.memory_fill:02X}")
+    return [*words, "fixed addresses" if stress.fixed_layout else "default addresses"]
+
+
 def _children(*others: tuple[str, int | None]) -> str:
     told = tuple(name if step is None else f"{name} at step {step}" for name, step in others)
     return f"the state differs in other child processes too: {_listed(told, _MOST_CHILDREN)}"
@@ -306,7 +315,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     ),
     NoteCode.SEARCH_FAILED: "the search for the cause ended early: {}",
     NoteCode.PATCH_SEARCH_FAILED: "the search for a patch ended early: {}",
-    NoteCode.STRESS: lambda run, *changes: f"stress in run {run}: {', '.join(changes)}",
+    NoteCode.STRESS: lambda run, stress: f"stress in run {run}: {', '.join(_changes(stress))}",
     NoteCode.EXIT_STATUS: "{} ended with exit status {} in both runs, without an exception",
     NoteCode.READ_EARLIER_FILES: _earlier_files,
     NoteCode.DIFFERENCE_NOT_SEEN_AGAIN: (
@@ -314,7 +323,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
         "nothing: the cause is still open"
     ),
     NoteCode.INTERVENTIONS_IN_DOUBT: lambda shown, open_question: (
-        f"{shown}; there was no time to {_STILL_OPEN[open_question]}"
+        f"{evidence.confirmation(shown)}; there was no time to {_STILL_OPEN[open_question]}"
     ),
     NoteCode.INTERVENTIONS_IN_VAIN: lambda *names: (
         f"the runs still differed with these pinned: {_listed(names, _MOST_INTERVENTIONS)} "
@@ -352,5 +361,8 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     ),
     NoteCode.REPETITION_NOT_SEEN: (
         "interrupted before the script itself was run twice, so it is not known whether it repeats"
+    ),
+    NoteCode.GENERATORS_IDLE: lambda *generators: (
+        f"not restored, but nothing drew from it later: {', '.join(generators)}"
     ),
 }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from samebits._runtime.frames import Site
 from samebits._text import files
 from samebits._text.printable import printable
-from samebits.diagnosis.attribution import words_of
+from samebits.report.evidence import intervention_words
 from samebits.report.style import LABEL, Style, number, row
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _tried(trial: RemedyTrial, style: Style) -> list[str]:
     pairs = "1 pair of runs was" if trial.pairs == 1 else f"{number(trial.pairs)} pairs of runs were"
     far = "" if trial.steps is None else f" in the first {trial.steps} steps"
     if trial.of == "pins":
-        pinned = f"{words_of(trial.interventions)}, {pairs} identical{far}"
+        pinned = f"{intervention_words(trial.interventions)}, {pairs} identical{far}"
         return row("not run", f"{pinned}; this change itself was not run", style)
     if trial.identical:
         return row("tried", f"with this change {pairs} identical{far}", style)

@@ -56,7 +56,7 @@ def _kill(kill: Kill) -> dict[str, Any]:
         "identical_steps": kill.compared,
         "first_difference": None if kill.difference is None else _difference(kill.difference),
         "not_restored": [_omission(omission) for omission in kill.omissions],
-        "notes": list(kill.notes),
+        "notes": sentences(kill.notes),
         "written": list(kill.written),
     }
 

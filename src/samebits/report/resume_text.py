@@ -123,7 +123,7 @@ def _different(kill: Kill, style: Style, folder: str) -> list[str]:
         )
     for index, omission in enumerate(kill.omissions):
         lines += _omission("not restored" if index == 0 else "", omission, style)
-    for note in kill.notes:
+    for note in sentences(kill.notes):
         lines += _row("note", note, style)
     if kill.is_fresh:
         files = ", ".join(kill.written[:_MOST_NOTES]) or "none"
@@ -165,7 +165,7 @@ def _notes_on_kills(kills: tuple[Kill, ...]) -> list[str]:
     for kill in kills:
         if kill.difference is None:
             harmless = (f"not restored, but it made no difference: {o.text}" for o in kill.omissions)
-            for line in (*kill.notes, *harmless):
+            for line in (*sentences(kill.notes), *harmless):
                 after.setdefault(line, []).append(kill.after)
     return [f"killed after {_numbers(steps)} steps: {line}" for line, steps in after.items()]
 

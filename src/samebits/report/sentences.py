@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from samebits.causes import OriginKind, specification_of
 from samebits.comparison.results import site_text
 from samebits.records.kinds import EventKind
+from samebits.report.evidence import confirmation
 from samebits.rng.sources import words_of
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def why(finding: Finding) -> str:
     where = site_text(drawn or origin.site) if drawn or origin.site else "code outside Python"
     reached = f", and it reached {site_text(origin.site)}" if drawn and drawn != origin.site else ""
     step = "" if origin.step is None else f"step {origin.step}: "
-    shown = f"; {finding.diagnosis.confirmed_by}" if finding.diagnosis.confirmed_by else ""
+    shown = f"; {confirmation(finding.diagnosis.confirmed_by)}" if finding.diagnosis.confirmed_by else ""
     return f"{step}{where} {_what(finding, source)}{reached}{shown}"
 
 

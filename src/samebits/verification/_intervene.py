@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause
-from samebits.diagnosis.attribution import Confirmation, attributed, failed_note, unexplained, withdrawn
+from samebits.comparison.results import Confirmation
+from samebits.diagnosis.attribution import attributed, failed_note, unexplained, withdrawn
 from samebits.diagnosis.candidates import every_intervention, likely_interventions, names_used, traces, unable
 from samebits.diagnosis.search import search
 from samebits.interventions import INTERVENTIONS, why_not, without_implied
@@ -327,7 +328,7 @@ def _confirmed(state: State, confirmation: Confirmation) -> State:
 
 def _with_doubt(state: State, shown: Confirmation, open_question: str) -> State:
     """Note that interventions made runs identical, and that it is not known what that means."""
-    return state.noted(Note.of(NoteCode.INTERVENTIONS_IN_DOUBT, shown.line(), open_question))
+    return state.noted(Note.of(NoteCode.INTERVENTIONS_IN_DOUBT, shown, open_question))
 
 
 def _without_success(state: State, result: SearchResult, pairs: InterventionPairs, *, try_all: bool) -> State:

@@ -234,7 +234,7 @@ def verify_records(first: str, second: str) -> Verification:
 
 
 def _recorded(path: str, info: RunInfo) -> ScriptRun:
-    return ScriptRun(Purpose.COMPARE, path, info.exit_status or 0, 0.0, (), info)
+    return ScriptRun(Purpose.COMPARE, path, info.exit_status or 0, 0.0, info=info)
 
 
 def _was_stopped(pair: Pair, steps: int | None) -> bool:

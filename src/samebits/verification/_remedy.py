@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import specification_of
+from samebits.comparison.results import Confirmation
 from samebits.diagnosis.attribution import by_source, remedied
 from samebits.diagnosis.remedies import with_remedies, with_whole_set
 from samebits.diagnosis.source_lines import at_source_line
@@ -48,7 +49,8 @@ def patch_draws(state: State, runner: Runner) -> State:
     fix = try_patch(runner, aim, Effort(1, 1, last_step(state)))
     if fix is None or not fix.confirmed:
         return state
-    shown = tuple(each.confirmed(f"with the change below, {fix.shown()}") for each in findings)
+    confirmation = Confirmation((), fix.pairs, fix.pairs, fix.steps)
+    shown = tuple(each.confirmed(confirmation) for each in findings)
     return replace(state, comparison=replace(comparison, findings=shown), trial=fix)
 
 

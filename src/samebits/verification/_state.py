@@ -18,8 +18,7 @@ from samebits.verification.runs import is_of_stress
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from samebits.comparison.results import Comparison, Source
-    from samebits.diagnosis.attribution import Confirmation
+    from samebits.comparison.results import Comparison, Confirmation, Source
     from samebits.diagnosis.search import InterventionSet
     from samebits.verification._localise import Localisation
     from samebits.verification._request import VerifyRequest
@@ -150,5 +149,7 @@ def _notes(comparison: Comparison, runner: Runner) -> tuple[Note, ...]:
         for note in comparison.notes
         if note.code is not NoteCode.ENVIRONMENT or not is_of_stress(note.arguments[0])
     )
-    stress = (Note.of(NoteCode.STRESS, n, *run.perturbation) for n, run in enumerate(compared, start=1))
+    stress = (
+        Note.of(NoteCode.STRESS, n, run.stress) for n, run in enumerate(compared, start=1) if run.stress
+    )
     return (*others, *stress)

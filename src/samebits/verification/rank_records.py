@@ -317,7 +317,7 @@ def _compared(first: Path, second: Path) -> Verification:
         counted = Counted(a)
         comparison = compare(counted, b)
         runs = tuple(
-            ScriptRun(Purpose.COMPARE, str(path), info.exit_status or 0, 0.0, (), info)
+            ScriptRun(Purpose.COMPARE, str(path), info.exit_status or 0, 0.0, info=info)
             for path, info in ((first, a.info), (second, b.info))
         )
         return Verification(comparison, a.info.command, runs, 0.0, counted.n_values)

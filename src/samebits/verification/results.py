@@ -43,6 +43,25 @@ class Purpose(StrEnum):
 
 
 @dataclass(frozen=True)
+class Stress:
+    """The settings that `--stress` gave to one run.
+
+    Args:
+        hash_seed: `PYTHONHASHSEED`; None where the user's own was left alone.
+        padding: bytes added to the environment.
+        scheduling_noise: seed of the thread that disturbs scheduling.
+        memory_fill: the byte that fills new memory; None where the C library cannot do that.
+        fixed_layout: whether address space randomisation was off.
+    """
+
+    hash_seed: int | None
+    padding: int
+    scheduling_noise: int
+    memory_fill: int | None
+    fixed_layout: bool
+
+
+@dataclass(frozen=True)
 class ScriptRun:
     """One run of the script that samebits made.
 
@@ -51,7 +70,7 @@ class ScriptRun:
         record: path of its record.
         status: exit status as a shell would show it.
         seconds: how long it took.
-        perturbation: what `--stress` changed, in words.
+        stress: what `--stress` changed; None without it.
         info: what the record says of the run; None when it left no record.
         timed_out: whether it was ended at its limit of time.
         has_record: whether its record is still there.
@@ -61,7 +80,7 @@ class ScriptRun:
     record: str
     status: int
     seconds: float
-    perturbation: tuple[str, ...] = ()
+    stress: Stress | None = None
     info: RunInfo | None = None
     timed_out: bool = False
     has_record: bool = True
@@ -113,13 +132,6 @@ class Fix:
         if self.confirmed:
             return f"confirmed by {self.pairs} pair" + ("" if self.pairs == 1 else "s")
         return f"not confirmed: {self.still or 'it was not tried'}"
-
-    def shown(self) -> str:
-        """Say what runs with it showed where they were identical."""
-        pairs = (
-            "1 pair of runs was" if self.pairs == 1 else f"{self.pairs} of {self.pairs} pairs of runs were"
-        )
-        return f"{pairs} identical" + ("" if self.steps is None else f" in the first {self.steps} steps")
 
     def remedy(self, finding: Finding) -> Remedy:
         """Return the finding's remedy with the whole patch, and what runs with it showed."""

@@ -22,7 +22,7 @@ from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.records.creation import finalize
 from samebits.switches.table import holds_layout
 from samebits.verification._concurrency import APART_S
-from samebits.verification.results import Purpose, ScriptRun
+from samebits.verification.results import Purpose, ScriptRun, Stress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,13 +47,13 @@ class Perturbation:
         environment: environment variables.
         fixed_layout: switch address space randomisation off.
         scheduling_noise: seed of the thread that disturbs scheduling; 0 is off.
-        description: what was changed, in words.
+        stress: what `--stress` chose of these; None without it.
     """
 
     environment: Mapping[str, str] = field(default_factory=dict)
     fixed_layout: bool = False
     scheduling_noise: int = 0
-    description: tuple[str, ...] = ()
+    stress: Stress | None = None
 
 
 NONE = Perturbation()
@@ -67,16 +67,16 @@ def stress(run: int, environment: Mapping[str, str] = os.environ) -> Perturbatio
     fill = _FILL_BYTES[run % len(_FILL_BYTES)]
     padding = 17 + (run * 1111) % 4093  # moves the stack, which starts below the environment
     changes = {"SAMEBITS_PADDING": "x" * padding}
-    words = [f"environment padding {padding} bytes", f"scheduling noise {run + 1}"]
+    hash_seed = None
     if environment.get("PYTHONHASHSEED", "random") in ("", "random"):
-        changes["PYTHONHASHSEED"] = str(run + 1)
-        words.insert(0, f"PYTHONHASHSEED={run + 1}")
-    if sys.platform == "linux":  # a glibc setting; other C libraries ignore it
+        hash_seed = run + 1
+        changes["PYTHONHASHSEED"] = str(hash_seed)
+    uses_fill = sys.platform == "linux"  # a glibc setting; other C libraries ignore it
+    if uses_fill:
         changes["MALLOC_PERTURB_"] = str(fill)
-        words.append(f"memory fill 0x{fill:02X}")
     fixed = run % 2 == 0 and can_fix_layout()
-    words.append("fixed addresses" if fixed else "default addresses")
-    return Perturbation(changes, fixed, run + 1, tuple(words))
+    chosen = Stress(hash_seed, padding, run + 1, fill if uses_fill else None, fixed)
+    return Perturbation(changes, fixed, scheduling_noise=run + 1, stress=chosen)
 
 
 def is_of_stress(fact: FactDifference) -> bool:
@@ -168,7 +168,7 @@ def _launch(job: Job, inputs: ExitStack) -> Launch:
 def _made(job: Job, outcome: Outcome, seconds: float) -> ScriptRun:
     info = close_record(Path(job.settings.record), outcome)
     run = ScriptRun(job.purpose, job.settings.record, outcome.status, seconds, timed_out=outcome.timed_out)
-    return replace(run, perturbation=job.perturbation.description, info=info)
+    return replace(run, stress=job.perturbation.stress, info=info)
 
 
 def close_record(record: Path, outcome: Outcome) -> RunInfo | None:

@@ -11,7 +11,7 @@ import pytest
 from samebits._runtime.frames import Site
 from samebits.cli import verify as command
 from samebits.cli.main import main
-from samebits.comparison.results import Comparison
+from samebits.comparison.results import Comparison, Confirmation
 from samebits.diagnosis.patches.edits import Patch, PatchedFile, SourceFile
 from samebits.verification import Verification
 from samebits.verification.results import Fix
@@ -107,7 +107,7 @@ def stages(tmp_path, monkeypatch):
 
 
 LIKELY = replace(DIFFERENT, findings=(finding(),))
-PROVEN = replace(DIFFERENT, findings=(finding(confirmed_by="with a seed, 1 pair of runs was identical"),))
+PROVEN = replace(DIFFERENT, findings=(finding(confirmed_by=Confirmation(("clock",), 1, 1)),))
 
 
 def test_each_part_of_the_report_is_printed_once_and_the_proof_after_the_first_answer(stages, capsys):

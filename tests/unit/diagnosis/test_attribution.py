@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from finding_support import changed, finding
+from sentence_support import confirmed_by
 
 from samebits._runtime.frames import Site
-from samebits.comparison.results import Remedy, RemedyTrial, Source
-from samebits.diagnosis.attribution import Confirmation, attributed, by_source, failed_note, remedied
+from samebits.comparison.results import Confirmation, Remedy, RemedyTrial, Source
+from samebits.diagnosis.attribution import attributed, by_source, failed_note, remedied
 from samebits.diagnosis.remedies import remedy_for
 from samebits.diagnosis.search import SearchResult, Trial
 from samebits.report.notes import sentence
@@ -26,7 +27,7 @@ def known(cause, **fields):
 def test_an_open_cause_is_that_of_the_intervention():
     (found,) = attributed([BASE], Confirmation(("hash-seed",), 3, 3))
     assert found.cause == "hash-order"
-    assert found.diagnosis.confirmed_by == "with the hash seed fixed, 3 of 3 pairs of runs were identical"
+    assert confirmed_by(found) == "with the hash seed fixed, 3 of 3 pairs of runs were identical"
 
 
 def test_the_line_is_that_of_the_source_where_there_is_one():
@@ -55,7 +56,7 @@ def test_each_intervention_speaks_for_the_findings_with_its_cause():
     findings = [known("wall-clock"), known("unseeded-numpy"), BASE]
     first, second, third = attributed(findings, Confirmation(("clock", "seed-numpy"), 1, 1))
     assert (first.cause, second.cause, third.cause) == ("wall-clock", "unseeded-numpy", "unknown")
-    assert first.diagnosis.confirmed_by == second.diagnosis.confirmed_by != third.diagnosis.confirmed_by == ""
+    assert confirmed_by(first) == confirmed_by(second) != confirmed_by(third) == ""
 
 
 def test_an_intervention_alone_outweighs_what_the_draws_suggest():
@@ -116,15 +117,15 @@ def test_an_intervention_alone_explains_all_that_differs():
     other = known("environment", site=listing.site, entered_site=later, sources=(listing, names))
     first, second, third = attributed([BASE, other, BASE], Confirmation(("entropy",), 2, 2))
     assert (first.cause, second.cause, third.cause) == ("os-entropy",) * 3
-    assert first.diagnosis.confirmed_by
-    assert not second.diagnosis.confirmed_by
+    assert confirmed_by(first)
+    assert not confirmed_by(second)
     assert (second.origin.site, second.origin.entered_site) == (names.site, later)
 
 
 def test_it_speaks_for_the_first_finding_though_another_has_its_cause():
     first, second = attributed([BASE, known("wall-clock")], Confirmation(("clock",), 1, 1))
     assert (first.cause, second.cause) == ("wall-clock", "wall-clock")
-    assert first.diagnosis.confirmed_by == second.diagnosis.confirmed_by != ""
+    assert confirmed_by(first) == confirmed_by(second) != ""
 
 
 def test_a_source_that_the_intervention_does_not_fix_gives_no_remedy():
@@ -145,7 +146,7 @@ def test_two_sources_that_meet_in_one_place_are_two_findings():
     first, second = attributed([found], Confirmation(("clock", "seed-python"), 1, 1))
     assert (first.cause, first.origin.site, first.origin.entered_site) == ("wall-clock", clock.site, SITE)
     assert (second.cause, second.origin.site, second.origin.entered_site) == ("unseeded-python", SITE, None)
-    assert first.diagnosis.confirmed_by == second.diagnosis.confirmed_by != ""
+    assert confirmed_by(first) == confirmed_by(second) != ""
 
 
 def test_memory_that_a_generator_fills_at_the_same_line_is_no_source_of_its_own():

@@ -9,7 +9,7 @@ from finding_support import changed
 from patch_support import finding, patched, project, proposal, site_of, text_after
 
 from samebits.causes import PatchRule
-from samebits.comparison.results import Source
+from samebits.comparison.results import Confirmation, Source
 from samebits.diagnosis.patches import orders, seeds, sets, torch_calls, values
 from samebits.diagnosis.patches.propose import RULES, propose
 from samebits.diagnosis.remedies import remedy_for
@@ -463,7 +463,7 @@ def test_where_interventions_have_shown_the_cause_other_sources_are_left_alone_a
     files = project(main=NAMES)
     drawn = Source("secrets.token_hex", site_of(files, "# drawn"), "os-entropy")
     open_cause = changed(finding("hash-order", site_of(files)), sources=(drawn,))
-    shown = changed(open_cause, confirmed_by="with the hash seed fixed, 2 of 2 pairs of runs were identical")
+    shown = changed(open_cause, confirmed_by=Confirmation(("hash-seed",), 2, 2))
     first = text_after(propose([shown], files).patches[0])
     assert "for w in sorted(words)" in first
     assert "secrets.token_hex(4)" in first

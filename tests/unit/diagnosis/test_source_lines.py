@@ -11,11 +11,11 @@ from patch_support import finding, project, site_of
 from sentence_support import evidence_of
 
 from samebits._runtime.frames import Site
-from samebits.comparison.results import Source
-from samebits.diagnosis.attribution import Confirmation, attributed
+from samebits.comparison.results import Confirmation, Source
+from samebits.diagnosis.attribution import attributed
 from samebits.diagnosis.source_lines import at_source_line
 
-CONFIRMED = "with something pinned, 2 of 2 pairs of runs were identical"
+CONFIRMED = Confirmation(("clock",), 2, 2)
 SUM_OVER_SET = """
     enabled = {"a", "b"}
 
@@ -155,6 +155,6 @@ def test_a_race_of_processes_is_where_the_memory_is_shared_or_they_are_started(s
     files = project(train=SHARED.replace("SHARE", share))
     entered = Site(files.script, 6, "main")
     race = finding_support.finding(op="aten::t", site=entered, cause="race", entry="outside")
-    shown = at_source_line(changed(race, confirmed_by="with one at a time"), files)
+    shown = at_source_line(changed(race, confirmed_by=CONFIRMED), files)
     assert (shown.origin.site.line, shown.origin.entered_site) == (line, entered)
     assert at_source_line(race, files) == race

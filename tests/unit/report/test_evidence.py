@@ -6,7 +6,10 @@ import pytest
 
 from samebits._runtime.frames import Site
 from samebits.comparison.evidence import Evidence, EvidenceCode
-from samebits.report.evidence import _SENTENCES, sentence
+from samebits.comparison.results import Confirmation
+from samebits.records.events import TensorInfo
+from samebits.records.kinds import Role
+from samebits.report.evidence import _SENTENCES, confirmation, sentence
 
 SITE = Site("/code/train.py", 3, "main")
 CALL = "aten::mm.default", SITE, "net.fc"
@@ -39,7 +42,10 @@ CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
     CODE.SOURCE_NOT_RECORDED: ((), "show where its contents came from"),
     CODE.TOO_LONG_TO_ALIGN: ((), "it is not known where the runs diverge"),
     CODE.NOT_IN_STEP: ((), "the record is damaged"),
-    CODE.ONE_SIDED_TENSOR: (("first", "buffer x (f32[4])"), "only the first run has buffer x (f32[4])"),
+    CODE.ONE_SIDED_TENSOR: (
+        ("first", Role.PARAM, "w", TensorInfo(Role.PARAM, "w", "float32", (4,))),
+        "only the first run has parameter w (f32[4])",
+    ),
     CODE.STEPS_DIFFER: ((1,), "it differs in 1 step"),
     CODE.ALREADY_DIFFERED: (("batch", 2), "batches already differed at step 2"),
     CODE.GENERATOR_STATE: (
@@ -80,7 +86,7 @@ CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
     CODE.FIRST_DRAW: (("x", SITE), "the first draw after it: x at /code/train.py:3"),
     CODE.SEEN_ONCE_PLACED: ((SITE, "x"), "in place of run 2's at /code/train.py:3 (x)"),
     CODE.INTERVENTIONS_WITHOUT_TRACE: (
-        ("with x, 3 of 3 pairs of runs were identical",),
+        (Confirmation(("clock",), 3, 3),),
         "the cause is still open",
     ),
     CODE.INTERVENTIONS_DID_NOT_HELP: (
@@ -104,3 +110,29 @@ def test_each_code_has_a_sentence(code: EvidenceCode) -> None:
 def test_no_sentence_is_left_over() -> None:
     """A code that is taken away takes its sentence with it."""
     assert set(_SENTENCES) == set(EvidenceCode)
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (None, ""),
+        (Confirmation(("clock",), 1, 1), "with the clock frozen, 1 pair of runs was identical"),
+        (
+            Confirmation(("clock", "hash-seed"), 2, 3, steps=7),
+            (
+                "with the clock frozen and with the hash seed fixed, "
+                "2 of 3 pairs of runs were identical in their first 7 steps"
+            ),
+        ),
+        (
+            Confirmation(("clock",), 1, 1, steps=7),
+            "with the clock frozen, 1 pair of runs was identical in its first 7 steps",
+        ),
+        (
+            Confirmation((), 1, 1, steps=2),
+            "with the change below, 1 pair of runs was identical in the first 2 steps",
+        ),
+    ],
+)
+def test_a_confirmation_in_words(shown: Confirmation | None, text: str) -> None:
+    assert confirmation(shown) == text

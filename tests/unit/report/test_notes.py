@@ -6,9 +6,11 @@ import pytest
 
 from samebits._runtime.frames import Site
 from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.comparison.results import Confirmation
 from samebits.environment import FactDifference
 from samebits.records.notes import STORED_ARGUMENTS, Note, NoteCode, RecordedPart, listed
 from samebits.report.notes import _PARTS, _SENTENCES, fact_difference, sentence
+from samebits.verification.results import Stress
 
 SITE = Site("/code/train.py", 3, "main")
 ENVIRONMENT = FactDifference(("variables",), "1", None, "PYTHONHASHSEED")
@@ -31,9 +33,9 @@ ARGUMENTS: dict[NoteCode, tuple[object, ...]] = {
     NoteCode.EPOCH_NOT_SET: (SITE,),
     NoteCode.SAME_WORKER_SEEDS: (SITE, 0, 1),
     NoteCode.OUT_OF_TIME: (90.0,),
-    NoteCode.STRESS: (1, "PYTHONHASHSEED=1", "fixed addresses"),
+    NoteCode.STRESS: (1, Stress(1, 17, 1, 0x55, fixed_layout=True)),
     NoteCode.READ_EARLIER_FILES: (2, (("a.pt", SITE),), 1, "the state differs at step 0"),
-    NoteCode.INTERVENTIONS_IN_DOUBT: ("with the clock frozen, 1 pair of runs was identical", "chance"),
+    NoteCode.INTERVENTIONS_IN_DOUBT: (Confirmation(("clock",), 1, 1), "chance"),
     NoteCode.CHILDREN_DIFFER_TOO: (("train-1", 3), ("train-2", None)),
     NoteCode.REPLAY_DIFFERED: (True, "the state differs at step 0"),
     NoteCode.WHOLE_RUN: (Note.of(NoteCode.INTERRUPTED),),
@@ -56,6 +58,18 @@ def test_no_sentence_is_left_over() -> None:
     """A code that is taken away takes its sentence with it."""
     assert set(_SENTENCES) == set(NoteCode)
     assert set(_PARTS) == set(RecordedPart)
+
+
+def test_stress_names_what_it_changed() -> None:
+    whole = Stress(3, 1128, 3, 0x0F, fixed_layout=True)
+    least = Stress(None, 17, 1, None, fixed_layout=False)
+    assert sentence(Note.of(NoteCode.STRESS, 3, whole)) == (
+        "stress in run 3: PYTHONHASHSEED=3, environment padding 1128 bytes, scheduling noise 3, "
+        "memory fill 0x0F, fixed addresses"
+    )
+    assert sentence(Note.of(NoteCode.STRESS, 1, least)) == (
+        "stress in run 1: environment padding 17 bytes, scheduling noise 1, default addresses"
+    )
 
 
 def test_the_value_of_a_variable_that_is_missing_is_told_apart() -> None:

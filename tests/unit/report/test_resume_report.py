@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from samebits._runtime.frames import Site
 from samebits.commands.resume_check.outcome import FirstDifference, Kill, Omission, ResumeCheck
+from samebits.records.notes import Note, NoteCode
 from samebits.report.resume_text import render
 from samebits.report.style import Style
 
 STYLE = Style(width=90)
+
+
+NOTE = Note.of(NoteCode.GENERATORS_IDLE, "NumPy's global generator")
 
 
 def shown(verdict: str, reason: str, *kills: Kill) -> str:
@@ -42,9 +46,10 @@ def test_a_difference_is_named_once():
 def test_a_note_on_several_kills_is_one():
     """With the steps after which they were killed."""
     lost = Omission("scheduler", "the scheduler has no state")
-    kills = [Kill(n, "identical", omissions=(lost,), notes=("a note",)) for n in (2, 5, 7)]
+    kills = [Kill(n, "identical", omissions=(lost,), notes=(NOTE,)) for n in (2, 5, 7)]
 
     text = shown("identical", "3 kills", *kills)
 
     assert text.count(lost.text) == 1
-    assert "killed after 2, 5 and 7 steps: a note" in text
+    words = "not restored, but nothing drew from it later: NumPy's global generator"
+    assert f"killed after 2, 5 and 7 steps: {words}" in text

@@ -13,7 +13,7 @@ from sentence_support import text_evidence, text_note
 
 from samebits._runtime.frames import Site
 from samebits.comparison.replayed import replayed
-from samebits.comparison.results import Comparison, LineChange, Remedy, RemedyTrial
+from samebits.comparison.results import Comparison, Confirmation, LineChange, Remedy, RemedyTrial
 from samebits.diagnosis.patches.edits import Patch, PatchedFile, SourceFile
 from samebits.recording.distance import Difference
 from samebits.recording.replay_results import ReplaySummary, Skipped, Unrepeated
@@ -97,9 +97,7 @@ def test_further_origins_are_a_line_each(script, tmp_path):
 
 def test_what_the_same_interventions_took_away_is_not_called_different_on_its_own(script, tmp_path):
     """A cause that interventions have shown for the first origin is that of the others with it."""
-    first = finding(
-        script, cause="os-entropy", confirmed_by="with entropy fixed, 2 of 2 pairs of runs were identical"
-    )
+    first = finding(script, cause="os-entropy", confirmed_by=Confirmation(("entropy",), 2, 2))
     others = [finding(script, op=f"aten::{cause}", cause=cause) for cause in ("os-entropy", "race")]
 
     shown = text.render(different(first, *others), PLAIN, str(tmp_path))

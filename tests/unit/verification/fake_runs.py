@@ -117,7 +117,7 @@ class World:
         self.limits[name], self.outputs[name] = script.limit_s, script.output
         self.on_run(name)
         status, info = self.statuses.get(name, 0), self.info(name, settings.level)
-        run = ScriptRun(purpose, settings.record, status, self.seconds, perturbation.description, info)
+        run = ScriptRun(purpose, settings.record, status, self.seconds, perturbation.stress, info)
         return replace(run, timed_out=name in self.slow)
 
     def info(self, name: str, level: str = "step") -> RunInfo | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from fake_runs import World, different, finding, request
+from sentence_support import confirmed_by
 
 from samebits.comparison.results import OriginSearch, Source
 from samebits.environment.resources import Usage
@@ -253,7 +254,7 @@ def test_where_one_of_two_fails_both_are_made_again(folder, spacious, monkeypatc
     result = verify(request(folder / "r", one_at_a_time=False), tools=world.tools())
     assert world.together[2:6] == [["op-1a", "op-1b"], ["op-1a-alone"], ["op-1b-alone"], ["pinned-01"]]
     assert world.settings("op-1b-alone").reference.endswith("op-1a-alone.sbr")
-    assert result.comparison.findings[0].diagnosis.confirmed_by.startswith(
+    assert confirmed_by(result.comparison.findings[0]).startswith(
         "with the clock frozen, 1 pair of runs was identical"
     )
     crowded = [run.record for run in result.runs if run.purpose == "crowded"]

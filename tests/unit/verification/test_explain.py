@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from fake_runs import IDENTICAL, World, different, finding, request
 from finding_support import changed
-from sentence_support import notes_of
+from sentence_support import confirmed_by, notes_of
 
 from samebits._runtime.frames import Site
 from samebits.comparison.results import OriginSearch, Source
@@ -54,7 +54,7 @@ def test_the_intervention_that_the_evidence_suggests_is_confirmed_by_one_pair(tm
     made = world(UNDRAWN, {"clock"})
     found, _ = explained(tmp_path, made)
     assert interventions(made)[:2] == [("clock",)] * 2
-    assert found.diagnosis.confirmed_by == "with the clock frozen, 1 pair of runs was identical"
+    assert confirmed_by(found) == "with the clock frozen, 1 pair of runs was identical"
     assert (found.remedy.trial.of, found.remedy.trial.pairs) == ("pins", 1)
 
 
@@ -63,13 +63,13 @@ def test_what_may_agree_by_chance_takes_three_pairs(tmp_path):
     found, _ = explained(tmp_path, made)
     assert interventions(made) == [("hash-seed",)] * 4
     assert found.cause == "hash-order"
-    assert "3 of 3 pairs" in found.diagnosis.confirmed_by
+    assert "3 of 3 pairs" in confirmed_by(found)
 
 
 def test_an_intervention_that_nothing_suggests_is_found_by_halves(tmp_path):
     made = world(finding(entry="outside"), {"clock"})
     found, _ = explained(tmp_path, made)
-    assert (found.cause, found.diagnosis.confirmed_by) == (
+    assert (found.cause, confirmed_by(found)) == (
         "wall-clock",
         "with the clock frozen, 3 of 3 pairs of runs were identical",
     )
@@ -99,7 +99,7 @@ def test_what_is_not_seen_again_is_not_explained_by_interventions(tmp_path):
     found, notes = explained(tmp_path, made, fix=True)
     assert interventions(made) == []
     assert not any(name.startswith("fix") for name in made.names)
-    assert (found.cause, found.diagnosis.confirmed_by) == ("unknown", "")
+    assert (found.cause, confirmed_by(found)) == ("unknown", "")
     assert notes[0].startswith("further runs without any change did not differ")
     assert [name for name in made.names if name.startswith("plain")] == [f"plain-0{n}" for n in range(1, 5)]
 
@@ -111,20 +111,20 @@ def test_what_is_seen_again_only_sometimes_takes_more_pairs(tmp_path):
         sources=(Source("time.perf_counter", None, "wall-clock"),),
     )
     found, _ = explained(tmp_path, made)
-    assert "5 of 5 pairs" in found.diagnosis.confirmed_by
+    assert "5 of 5 pairs" in confirmed_by(found)
 
 
 def test_two_interventions_that_are_needed_together_are_both_named(tmp_path):
     made = world(finding(entry="outside"), {"clock", "seed-numpy"})
     found, _ = explained(tmp_path, made)
-    assert "with the clock frozen" in found.diagnosis.confirmed_by
-    assert "with NumPy's generators seeded" in found.diagnosis.confirmed_by
+    assert "with the clock frozen" in confirmed_by(found)
+    assert "with NumPy's generators seeded" in confirmed_by(found)
 
 
 def test_where_no_intervention_helps_the_cause_stays_open(tmp_path):
     made = world(finding(entry="outside"))
     found, notes = explained(tmp_path, made)
-    assert (found.cause, found.diagnosis.confirmed_by) == ("unknown", "")
+    assert (found.cause, confirmed_by(found)) == ("unknown", "")
     assert any("still differed with these pinned: hash-seed" in note for note in notes)
 
 
@@ -132,7 +132,7 @@ def test_a_pair_that_differs_again_takes_the_confirmation_back(tmp_path):
     made = world(finding(entry="outside"), {"hash-seed"})
     made.verdicts |= {f"pinned-{number:02}": different() for number in range(4, 200)}
     found, notes = explained(tmp_path, made)
-    assert (found.cause, found.diagnosis.confirmed_by) == ("unknown", "")
+    assert (found.cause, confirmed_by(found)) == ("unknown", "")
     assert any("still differed with these pinned: hash-seed, layout" in note for note in notes)
 
 
@@ -143,14 +143,14 @@ def test_after_it_other_interventions_are_tried_and_more_pairs_are_needed(tmp_pa
     made.helps = ({"hash-seed", "nothing"}, every)
     made.verdicts |= {"pinned-02": IDENTICAL, "pinned-03": IDENTICAL}
     found, _ = explained(tmp_path, made)
-    assert "with the clock frozen, " in found.diagnosis.confirmed_by
+    assert "with the clock frozen, " in confirmed_by(found)
 
 
 def test_what_a_run_has_pinned_already_is_not_tried(tmp_path):
     made = world(finding(entry="outside"), {"layout"})
     found, _ = explained(tmp_path, made, interventions=("hash-seed",))
     assert (
-        "with addresses fixed" in found.diagnosis.confirmed_by or found.cause == "unknown"
+        "with addresses fixed" in confirmed_by(found) or found.cause == "unknown"
     )  # unless it is refused here
     assert all(tried[0] == "hash-seed" for tried in interventions(made))
 
@@ -178,7 +178,7 @@ def test_without_interventions_nothing_is_pinned(tmp_path):
     made = world(finding(cause="unseeded-torch"), {"seed-torch"})
     found, _ = explained(tmp_path, made, intervene=False)
     assert interventions(made) == []
-    assert found.diagnosis.confirmed_by == ""
+    assert confirmed_by(found) == ""
 
 
 def interrupt_at(wanted):
@@ -208,7 +208,7 @@ def test_ctrl_c_after_the_search_loses_nothing(tmp_path, name):
     result = verify(request(tmp_path, fix=name != "replay", replay=1), tools=made.tools())
     assert result.interrupted
     (found,) = result.comparison.findings
-    assert ", 1 pair of runs was identical" in found.diagnosis.confirmed_by
+    assert ", 1 pair of runs was identical" in confirmed_by(found)
     assert found.remedy.trial is not None
 
 
@@ -314,14 +314,14 @@ def test_what_the_draw_log_shows_is_patched_at_once_and_nothing_is_pinned(tmp_pa
     found, _ = explained(tmp_path, made)
     assert made.names == ["run-1", "run-2", "op-1a", "op-1b", "fix-1-1", "fix-1-2"]
     assert (found.remedy.confirmed, found.remedy.pairs) == (True, 1)
-    assert found.diagnosis.confirmed_by == "with the change below, 1 pair of runs was identical"
+    assert confirmed_by(found) == "with the change below, 1 pair of runs was identical"
 
 
 def test_where_that_patch_does_not_help_interventions_are_tried(tmp_path):
     made = patched(tmp_path, finding(cause="unseeded-torch"), {"seed-torch"})
     made.verdicts["fix-1-2"] = different()
     found, _ = explained(tmp_path, made)
-    assert found.diagnosis.confirmed_by == "with torch's generators seeded, 1 pair of runs was identical"
+    assert confirmed_by(found) == "with torch's generators seeded, 1 pair of runs was identical"
     assert interventions(made) == [("seed-torch",)] * 2
 
 
@@ -377,7 +377,7 @@ def test_where_nothing_can_be_changed_on_the_line_only_interventions_are_tried(t
     )
     found, _ = explained(tmp_path, with_text(made, tmp_path, text))
     assert not any(name.startswith("fix") for name in made.names)
-    assert "with the clock frozen" in found.diagnosis.confirmed_by
+    assert "with the clock frozen" in confirmed_by(found)
 
 
 def test_a_patch_that_leaves_one_of_the_findings_as_it_is_is_not_tried_at_once(tmp_path):
@@ -442,7 +442,7 @@ def test_an_intervention_that_helps_once_and_a_patch_for_what_it_shows_are_enoug
     assert interventions(made) == [("hash-seed",)] * 2
     assert made.names[-3:] == ["fix-1-1", "fix-1-2", "fix-1-3"]
     assert (found.cause, found.remedy.trial.of, found.remedy.trial.pairs) == ("hash-order", "change", 2)
-    assert found.diagnosis.confirmed_by == "with the hash seed fixed, 1 pair of runs was identical"
+    assert confirmed_by(found) == "with the hash seed fixed, 1 pair of runs was identical"
 
 
 def test_where_that_patch_does_not_help_more_pairs_are_made_with_the_intervention(tmp_path):
@@ -488,12 +488,10 @@ def test_the_verdict_is_told_at_once_and_the_origin_before_anything_is_proven(tm
     names = []
     result = verify(request(tmp_path), tools=made.tools(), tell=lambda _: names.append(made.names[-1]))
     assert names == ["run-2", "op-1b"]
-    assert result.comparison.findings[0].diagnosis.confirmed_by
+    assert confirmed_by(result.comparison.findings[0])
     _, told = told_of(tmp_path / "again", world(finding(cause="wall-clock", entry="outside"), {"clock"}))
     assert [each.localised for each in told] == [False, True]
-    assert [
-        bool(finding.diagnosis.confirmed_by) for each in told for finding in each.comparison.findings
-    ] == [False]
+    assert [bool(confirmed_by(finding)) for each in told for finding in each.comparison.findings] == [False]
 
 
 def test_quick_ends_with_the_first_answer(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_runs import IDENTICAL, SITE, World, different, finding, request
-from sentence_support import evidence_of, notes_of
+from sentence_support import confirmed_by, evidence_of, notes_of
 
 from samebits.comparison.results import Comparison, OriginSearch, Source
 from samebits.verification import verify
@@ -37,7 +37,7 @@ def explained(tmp_path, made, **fields):
 
 def says_nothing(comparison):
     """Whether no cause was shown, and no intervention is said to have failed."""
-    shown = comparison.findings[0].diagnosis.confirmed_by or comparison.findings[0].remedy.confirmed
+    shown = confirmed_by(comparison.findings[0]) or comparison.findings[0].remedy.confirmed
     return not shown and not any("still differed" in note for note in notes_of(comparison))
 
 
@@ -49,9 +49,7 @@ def every_pair(made, comparison):
 
 def test_the_pair_is_otherwise_enough(tmp_path):
     comparison = explained(tmp_path, world())
-    assert (
-        "with the clock frozen, 1 pair of runs was identical" in comparison.findings[0].diagnosis.confirmed_by
-    )
+    assert "with the clock frozen, 1 pair of runs was identical" in confirmed_by(comparison.findings[0])
 
 
 def test_a_pair_that_ended_before_the_difference_says_nothing(tmp_path):
@@ -68,7 +66,7 @@ def test_a_pair_that_could_not_be_judged_says_nothing(tmp_path):
 
 def test_a_pair_that_ended_with_different_statuses_says_nothing(tmp_path):
     made = world(statuses={f"pinned-{number:02}": 3 for number in range(2, 200, 2)})
-    assert not explained(tmp_path, made).findings[0].diagnosis.confirmed_by
+    assert not confirmed_by(explained(tmp_path, made).findings[0])
 
 
 def test_a_pair_of_which_a_run_was_ended_says_nothing(tmp_path):
@@ -80,7 +78,7 @@ def test_what_differs_rarely_takes_more_pairs(tmp_path):
     made = world()
     made.verdicts = {"run-4": different(), "op-1b": different()}
     comparison = explained(tmp_path, made, runs=5)
-    assert "8 of 8 pairs" in comparison.findings[0].diagnosis.confirmed_by
+    assert "8 of 8 pairs" in confirmed_by(comparison.findings[0])
     assert made.names.count("pinned-09") == 1
 
 
@@ -104,7 +102,7 @@ def test_one_pair_that_may_be_chance_shows_nothing_when_the_time_is_over(tmp_pat
     monkeypatch.setattr("samebits.verification.series.time.monotonic", lambda: moment[0])
     made.on_run = lambda name: moment.__setitem__(0, 1000.0 if name == "pinned-02" else moment[0])
     comparison = explained(tmp_path, made, budget=100.0)
-    assert comparison.findings[0].diagnosis.confirmed_by == ""
+    assert confirmed_by(comparison.findings[0]) == ""
     assert any(
         ", 1 pair of runs was identical" in note and "chance" in note for note in notes_of(comparison)
     ), notes_of(comparison)
@@ -126,7 +124,7 @@ def test_an_intervention_that_the_script_gives_nothing_to_do_shows_no_cause(tmp_
     made = open_world()
     made.helps = ({"layout"},)
     (found,) = explained(tmp_path, made).findings
-    assert (found.cause, found.diagnosis.confirmed_by) == ("unknown", "")
+    assert (found.cause, confirmed_by(found)) == ("unknown", "")
     assert any("with addresses fixed" in line and "nothing" in line for line in evidence_of(found))
 
 
@@ -134,7 +132,7 @@ def test_an_intervention_that_only_the_source_suggests_takes_more_pairs(tmp_path
     made = open_world()
     (found,) = explained(tmp_path, made).findings
     assert found.cause == "wall-clock"
-    (pairs,) = re.findall(r"(\d+) of \1 pairs", found.diagnosis.confirmed_by)
+    (pairs,) = re.findall(r"(\d+) of \1 pairs", confirmed_by(found))
     assert 1 < int(pairs) <= 5  # one is enough where a draw of the clock differed
 
 
@@ -161,6 +159,6 @@ def test_it_stays_where_the_runs_then_differ_elsewhere(tmp_path):
 
 def test_runs_that_were_cut_short_say_how_far_they_went(tmp_path):
     comparison = explained(tmp_path, world(seconds=100.0))
-    assert comparison.findings[0].diagnosis.confirmed_by == (
+    assert confirmed_by(comparison.findings[0]) == (
         "with the clock frozen, 1 pair of runs was identical in its first 5 steps"
     )

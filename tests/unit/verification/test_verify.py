@@ -385,7 +385,7 @@ def test_stress_perturbs_each_run_differently_and_pairs_alike(tmp_path):
     result = run(world, tmp_path, runs=3, stress=True)
 
     first, second, third, op_a, op_b = world.perturbations
-    assert len({p.description for p in (first, second, third)}) == 3
+    assert len({p.stress for p in (first, second, third)}) == 3
     assert (first, third) == (op_a, op_b)
     assert [note[:17] for note in notes_of(result.comparison)] == [
         f"stress in run {n}: "[:17] for n in (1, 2, 3)

@@ -14,6 +14,7 @@ from samebits.commands.resume_check._state_log import before_step, optimizer_ste
 from samebits.commands.resume_check.outcome import FirstDifference, Kill, Omission
 from samebits.commands.resume_check.runs import NothingFoundError
 from samebits.records.kinds import EventKind
+from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
 from samebits.verification.isolation import newest_first
 from samebits.verification.preconditions import ended_words
@@ -176,7 +177,7 @@ def _identical(maker: RunMaker, whole: WholeRun, record: Record, begun: tuple[Ki
         for name in idle_generators(whole, at)
         if same.get(name) == at.initial.generators.get(name)  # else the script does not seed it
     ]
-    notes = (f"not restored, but nothing drew from it later: {', '.join(idle)}",) if idle else ()
+    notes = (Note.of(NoteCode.GENERATORS_IDLE, *idle),) if idle else ()
     return replace(kill, verdict="identical", notes=notes, omissions=tuple(hidden(whole, record, at)))
 
 

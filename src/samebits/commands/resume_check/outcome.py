@@ -74,7 +74,7 @@ class Kill:
     compared: int = 0
     difference: FirstDifference | None = None
     omissions: tuple[Omission, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     written: tuple[str, ...] = ()
     is_fresh: bool = False
     repeats: bool = False
