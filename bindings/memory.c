@@ -120,7 +120,7 @@ static void free_memory(PyObject *object) {
 
 static PyMethodDef methods[] = {
     {"op_links", op_links, METH_VARARGS,
-     "op_links(seq, inputs, outputs, flags) -> bytes\n\nAs the method of samebits.recording.probes.memory.MemoryMap."},
+     "op_links(seq, inputs, outputs, flags) -> bytes\n\nAs the method of samebits.recording.probes.op_calls.MemoryMap."},
     {"event_links", event_links, METH_VARARGS, "event_links(seq, bases, writes) -> bytes\n\nLikewise."},
     {NULL, NULL, 0, NULL},
 };

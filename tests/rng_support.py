@@ -12,7 +12,7 @@ import torch
 
 from samebits.rng.active import PROCESS, Active
 from samebits.rng.unseeded_generators import GeneratorControl
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,11 +14,11 @@ from child_support import found, run_script
 from samebits.determinism.processes import ChildProcesses
 from samebits.rng.active import PROCESS, Active
 from samebits.rng.seeds import derive, fit
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 
 START = """
     from samebits.determinism.activation import Activation
-    from samebits.switches.control import Control
+    from samebits.switches.switch import Control
     import sys
     if __name__ == "__main__":
         Activation(Control(seed=int(sys.argv[1]), all_switches=False), fresh_process=True).start()

@@ -8,7 +8,7 @@ from child_support import found, run_script
 
 WORKERS = """
     from samebits.determinism.activation import Activation
-    from samebits.switches.control import Control
+    from samebits.switches.switch import Control
     import sys
     if __name__ == "__main__":
         Activation(Control(seed=int(sys.argv[1]), all_switches=False), fresh_process=True).start()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PROLOGUE = """
 import sys
 from samebits.rng import states
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 from samebits.rng.unseeded_generators import GeneratorControl
 from samebits.rng.active import PROCESS, Active
 

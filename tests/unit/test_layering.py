@@ -420,7 +420,7 @@ def repeated_names(sources: Sources) -> list[str]:
 def swallowed_interruptions(sources: Sources) -> list[str]:
     """What runs within the user's script lets exceptions pass that come from outside: of a signal handler."""
     return [
-        f"{module.name}:{node.lineno} ignores every exception, see `samebits._runtime.interruptions`"
+        f"{module.name}:{node.lineno} ignores every exception, see `samebits._runtime.frames`"
         for module in sources.values()
         if module.package in IN_SCRIPTS and module.name not in AT_THE_END
         for node in ast.walk(module.tree)

@@ -18,8 +18,8 @@ from enum import IntEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from samebits._runtime.frames import ignored
 from samebits._runtime.imports import PostImport, is_visible
-from samebits._runtime.interruptions import ignored
 from samebits._runtime.package import FOLDER
 from samebits._runtime.patching import Patches
 

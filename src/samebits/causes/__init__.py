@@ -8,8 +8,7 @@ from samebits.causes.catalogue import (
     causes_shown_by,
     specification_of,
 )
-from samebits.causes.cause import Cause, OriginKind
-from samebits.causes.patch_rules import PatchRule, Reach
+from samebits.causes.specification import Cause, OriginKind, PatchRule, Reach
 
 __all__ = [
     "Cause",

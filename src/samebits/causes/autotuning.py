@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from samebits.causes.cause import Cause
-from samebits.causes.patch_rules import PatchRule, anywhere, nearby
-from samebits.causes.specification import Advice, InterventionEvidence, Specification
+from samebits.causes.specification import (
+    Advice,
+    Cause,
+    InterventionEvidence,
+    PatchRule,
+    Specification,
+    anywhere,
+    nearby,
+)
 
 SPECIFICATION = Specification(
     cause=Cause.AUTOTUNING,

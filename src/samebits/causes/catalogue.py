@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from samebits.causes.cause import Cause
+from samebits.causes.specification import Cause
 
 if TYPE_CHECKING:
     from samebits.causes.specification import InterventionEvidence, Specification

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from samebits.causes.cause import Cause
-from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, nearby
-from samebits.causes.specification import Advice, InterventionEvidence, Specification
+from samebits.causes.specification import (
+    SEEDING,
+    Advice,
+    Cause,
+    InterventionEvidence,
+    PatchRule,
+    Specification,
+    anywhere,
+    nearby,
+)
 
 _INTERVENTION = "hash-seed"
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from samebits.causes.cause import Cause
-from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, last_resort, nearby
-from samebits.causes.specification import Advice, InterventionEvidence, Specification
+from samebits.causes.specification import (
+    SEEDING,
+    Advice,
+    Cause,
+    InterventionEvidence,
+    PatchRule,
+    Specification,
+    anywhere,
+    last_resort,
+    nearby,
+)
 
 SPECIFICATION = Specification(
     cause=Cause.THREAD_COUNT,

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from samebits.causes.cause import Cause, OriginKind
-from samebits.causes.patch_rules import PatchRule, nearby
-from samebits.causes.specification import Advice, InterventionEvidence, Specification
+from samebits.causes.specification import (
+    Advice,
+    Cause,
+    InterventionEvidence,
+    OriginKind,
+    PatchRule,
+    Specification,
+    nearby,
+)
 
 _INTERVENTION = "fill"
 

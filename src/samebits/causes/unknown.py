@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from samebits.causes.cause import Cause
-from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, nearby
-from samebits.causes.specification import InterventionEvidence, Specification
+from samebits.causes.specification import (
+    SEEDING,
+    Cause,
+    InterventionEvidence,
+    PatchRule,
+    Specification,
+    anywhere,
+    nearby,
+)
 
 SPECIFICATION = Specification(
     cause=Cause.UNKNOWN,

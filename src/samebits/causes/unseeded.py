@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.causes.patch_rules import SEEDING, PatchRule, PatchUse, Reach, anywhere, last_resort, nearby
-from samebits.causes.specification import Advice, InterventionEvidence, Specification
+from samebits.causes.specification import (
+    SEEDING,
+    Advice,
+    InterventionEvidence,
+    PatchRule,
+    PatchUse,
+    Reach,
+    Specification,
+    anywhere,
+    last_resort,
+    nearby,
+)
 
 if TYPE_CHECKING:
-    from samebits.causes.cause import Cause
+    from samebits.causes.specification import Cause
     from samebits.rng.sources.source import Library
 
 BY_LIBRARY = "a library's generator"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from samebits.causes.cause import Cause
-from samebits.causes.specification import Advice
+from samebits.causes.specification import Advice, Cause
 from samebits.causes.unseeded import in_worker, made_by_library, unseeded
 from samebits.rng.sources import PYTHON
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from samebits._text.wording import with_article
-from samebits.checkpoint._refusals import describe, unsaveable
+from samebits._text.printable import with_article
+from samebits.checkpoint._stateful import describe, unsaveable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

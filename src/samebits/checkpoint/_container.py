@@ -15,7 +15,7 @@ from samebits.checkpoint._arrays import DTYPES, Entry, bytes_of, dtype_named, me
 from samebits.checkpoint._atomic import replaced
 from samebits.checkpoint._decoding import StoredArray, load_json, shown
 from samebits.checkpoint._encoding import TreeWriter, source_state_node
-from samebits.checkpoint._refusals import DamageError, unsaveable
+from samebits.checkpoint._stateful import DamageError, unsaveable
 from samebits.digest import digest_bytes, digest_memory
 from samebits.environment.torch_build import collect_torch
 from samebits.errors import SamebitsError

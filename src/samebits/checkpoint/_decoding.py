@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits._text.printable import shortened
-from samebits._text.wording import with_article
+from samebits._text.printable import shortened, with_article
 from samebits._torch.core import set_state_versions
 from samebits.checkpoint._arrays import (
     array_from,
@@ -23,8 +22,7 @@ from samebits.checkpoint._arrays import (
     with_strides,
 )
 from samebits.checkpoint._encoding import FACTORIES
-from samebits.checkpoint._refusals import DamageError
-from samebits.checkpoint._stateful import State
+from samebits.checkpoint._stateful import DamageError, State
 from samebits.rng.states import SourceState
 
 if TYPE_CHECKING:

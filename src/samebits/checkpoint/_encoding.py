@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import pass_on
 from samebits._torch.core import state_versions
 from samebits.checkpoint._arrays import (
     Entry,
@@ -28,8 +28,7 @@ from samebits.checkpoint._arrays import (
     sparse_parts,
     tensor_facts,
 )
-from samebits.checkpoint._refusals import describe, unsaveable
-from samebits.checkpoint._stateful import is_stateful, state_facts
+from samebits.checkpoint._stateful import describe, is_stateful, state_facts, unsaveable
 from samebits.rng.generator_objects import RegisteredGenerator, family_of
 from samebits.rng.states import SourceState
 

@@ -10,11 +10,10 @@ from typing import Any
 
 import torch
 
-from samebits._runtime.interruptions import pass_on
-from samebits._text.wording import with_article
+from samebits._runtime.frames import pass_on
+from samebits._text.printable import with_article
 from samebits.checkpoint._decoding import GeneratorState
-from samebits.checkpoint._refusals import describe
-from samebits.checkpoint._stateful import State, is_stateful, kind_of, meta_misfit, misfit
+from samebits.checkpoint._stateful import State, describe, is_stateful, kind_of, meta_misfit, misfit
 from samebits.errors import SamebitsError
 from samebits.rng.generator_objects import RegisteredGenerator, family_of
 

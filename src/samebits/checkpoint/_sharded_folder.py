@@ -13,7 +13,7 @@ import torch
 
 from samebits._text import files
 from samebits.checkpoint._decoding import load_json, shown
-from samebits.checkpoint._refusals import DamageError
+from samebits.checkpoint._stateful import DamageError
 from samebits.digest import digest
 from samebits.digest.tensors import digest_bytes
 from samebits.errors import SamebitsError

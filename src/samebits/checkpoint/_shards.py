@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.checkpoint._refusals import unsaveable
+from samebits.checkpoint._stateful import unsaveable
 from samebits.digest import digest
 from samebits.errors import SamebitsError
 

@@ -16,7 +16,7 @@ import torch
 
 from samebits.checkpoint._atomic import remove_abandoned
 from samebits.checkpoint._container import Collection, collect, write
-from samebits.checkpoint._refusals import path_text
+from samebits.checkpoint._stateful import path_text
 from samebits.checkpoint.interface import Loaded, Stored, read, restore
 from samebits.errors import SamebitsError, SamebitsWarning
 

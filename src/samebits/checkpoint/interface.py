@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import pass_on
 from samebits._text import files
 from samebits._text.printable import shortened
 from samebits.checkpoint._container import (
@@ -20,8 +20,8 @@ from samebits.checkpoint._container import (
     write,
 )
 from samebits.checkpoint._decoding import TreeReader
-from samebits.checkpoint._refusals import DamageError, path_text
 from samebits.checkpoint._restore import Matching, check_target, is_only_states, mismatch
+from samebits.checkpoint._stateful import DamageError, path_text
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.rng.active import PROCESS
 from samebits.rng.states import SourceState, restore_states

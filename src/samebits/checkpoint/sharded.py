@@ -10,10 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.interruptions import is_from_outside
+from samebits._runtime.frames import is_from_outside
 from samebits.checkpoint._arrays import dtype_named
 from samebits.checkpoint._encoding import TreeWriter
-from samebits.checkpoint._refusals import path_text, unsaveable
 from samebits.checkpoint._sharded_folder import (
     COMMON,
     SHARDS,
@@ -41,6 +40,7 @@ from samebits.checkpoint._shards import (
     prepare_optimizer,
     restore_groups,
 )
+from samebits.checkpoint._stateful import path_text, unsaveable
 from samebits.checkpoint.interface import Loaded, load, save
 from samebits.digest import digest
 from samebits.errors import SamebitsError, SamebitsWarning

@@ -15,7 +15,7 @@ from samebits.cli.terminal import Phases, style_of, write
 from samebits.commands.cost import CostRequest, measure_cost
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.report.cost import render_cost, render_cost_json
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 from samebits.verification.preconditions import check_target
 
 if TYPE_CHECKING:

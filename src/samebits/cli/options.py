@@ -13,7 +13,7 @@ from samebits.interventions.plan import check_interventions, why_not
 from samebits.interventions.table import INTERVENTIONS
 from samebits.rng.seeds import check_seed
 from samebits.rng.states import current_rank
-from samebits.switches.control import LEFT_ALONE, Control
+from samebits.switches.switch import LEFT_ALONE, Control
 from samebits.switches.table import environment_for
 
 if TYPE_CHECKING:

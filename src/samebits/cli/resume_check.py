@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from samebits.commands.resume_check.outcome import ResumeCheck
+    from samebits.commands.resume_check.runs import ResumeCheck
 
 _STATUS = {"identical": EXIT_IDENTICAL, "different": EXIT_DIFFERENT, "not_judged": EXIT_NOT_JUDGED}
 

@@ -19,8 +19,8 @@ from samebits.commands.spread.seed_runs import is_spread, load_configuration
 from samebits.commands.spread.study import evaluate, run_configuration
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.report import plot, spread_json, spread_text
-from samebits.report.sparkline import BLOCKS
-from samebits.switches.control import Control
+from samebits.report.spread_text import BLOCKS
+from samebits.switches.switch import Control
 from samebits.verification.preconditions import refuse_missing
 
 if TYPE_CHECKING:

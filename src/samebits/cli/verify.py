@@ -1,4 +1,4 @@
-"""`samebits verify`."""
+"""`samebits verify`, on one process or on several ranks."""
 
 from __future__ import annotations
 
@@ -17,23 +17,77 @@ from samebits.cli.options import (
     control_of,
     control_variables,
 )
-from samebits.cli.output import FirstAnswer, print_result
+from samebits.cli.output import FirstAnswer, print_launches, print_result
 from samebits.cli.run import add_recording_options, wants_progress
 from samebits.cli.script_parser import ScriptParser, add_state_only, seconds, whole_number
 from samebits.cli.terminal import Phases, style_of
-from samebits.cli.verify_ranks import verify_ranks
 from samebits.errors import SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.records.kinds import Level
 from samebits.verification import VerifyRequest, verify
-from samebits.verification.apply import apply, write_diff
 from samebits.verification.preconditions import refuse_missing
+from samebits.verification.rank_launches import LaunchRequest, verify_launch
+from samebits.verification.user_files import apply, write_diff
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
     from samebits.verification.results import Fix
+
+_ONE_PROCESS = ("stress", "replay", "full", "fix", "apply", "verbose", "budget", "fresh", "quick")
+
+
+def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
+    """Launch the script as often as it takes and print the verdict.
+
+    Args:
+        options: of `samebits verify`.
+        folder: where the records go.
+
+    Returns:
+        the exit status.
+
+    Raises:
+        SamebitsError: an option that is for one process only; `usage`. What `verify_launch` raises.
+    """
+    refuse_rank("verify")
+    for name in _ONE_PROCESS:
+        if getattr(options, name):
+            message = f"--{name} cannot be had with --nproc-per-node; leave one of them out"
+            raise SamebitsError(message, slug="usage")
+    control_of(options)  # what cannot be asked for is refused once, not by each rank
+    live = wants_progress(options)
+    request = LaunchRequest(
+        target=options.target,
+        folder=folder,
+        ranks=options.nproc_per_node,
+        runs=options.runs,
+        steps=options.steps,
+        level=Level(options.level),
+        words=tuple(_words(options)),
+        localise=not options.no_localise,
+        output="stderr" if options.json else "inherit",
+    )
+    result = verify_launch(request, Phases(sys.stderr) if live else None)
+    return print_launches(result, as_json=options.json, state_only=options.state_only)
+
+
+def _words(options: argparse.Namespace) -> list[str]:
+    """Control and interventions as options of `samebits run`."""
+    words = [] if options.seed is None else ["--seed", str(options.seed)]
+    words += ["--deterministic"] if options.deterministic else []
+    words += ["--per-rank-seeds"] if options.per_rank_seeds else []
+    words += ["--reseed"] if options.reseed else []
+    words += ["--no-arguments"] if options.no_arguments else []
+    words += ["--on-drift", options.on_drift] if options.on_drift else []
+    for name, value in options.set:
+        words += ["--set", f"{name}={value}"]
+    for name in options.leave:
+        words += ["--leave", name]
+    for name in chosen_interventions(options):
+        words += ["--pin", name]
+    return words
 
 
 class VerifyCommand:

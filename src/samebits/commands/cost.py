@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samebits.commands.doctor.relevance import readers_of
+from samebits.commands.doctor.threat import readers_of
 from samebits.errors import SamebitsError
 from samebits.recording.launch import Launch, deliver, launch
 from samebits.recording.settings import RecordingSettings
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from samebits.recording.runner import Target
-    from samebits.switches.control import Control
+    from samebits.switches.switch import Control
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison._generator_states import GeneratorLog
 from samebits.comparison.states import StateDifference, compare_states, final_state, held_states
-from samebits.comparison.steps import Step, steps
-from samebits.comparison.tables import Key, TableDifference, compare_tables, key_of
+from samebits.comparison.steps import Key, Step, TableDifference, compare_tables, key_of, steps
 from samebits.records.events import several_threads
 from samebits.records.kinds import EventKind
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from samebits.comparison.lookup import Record
-    from samebits.comparison.tables import Column
+    from samebits.comparison.steps import Column
 
     ByThread = dict[str, Counter[tuple[bytes, ...]]]
 

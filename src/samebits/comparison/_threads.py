@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.comparison._survey import StepDifference, Survey, note_outputs, survey
 from samebits.comparison.states import EventTensor, StateDifference, TensorPair
-from samebits.comparison.steps import STEP_KINDS, Step
-from samebits.comparison.tables import TableDifference, compare_tables
+from samebits.comparison.steps import STEP_KINDS, Step, TableDifference, compare_tables
 from samebits.recording.state_equality import NUMBER, Name
 from samebits.records.events import END, Ownership
 from samebits.records.kinds import EventKind, Role

@@ -18,14 +18,18 @@ from samebits.comparison._contents import (
     other_part,
     other_view,
 )
-from samebits.comparison._data_flow import Point, Writers, is_unread, same_contents, writers_of
-from samebits.comparison._divergence import (
+from samebits.comparison._data_flow import (
+    Point,
+    Writers,
     block_start,
     first_divergence,
+    is_unread,
     last_steps,
     read_points,
+    same_contents,
     save_points,
     start_points,
+    writers_of,
 )
 from samebits.comparison._draw_evidence import DrawEvidence
 from samebits.comparison._generator_states import DrawBlame

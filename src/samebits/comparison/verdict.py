@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from samebits.comparison._survey import Survey
     from samebits.comparison.lookup import Record
     from samebits.comparison.results import Finding, Verdict
-    from samebits.comparison.tables import Key
+    from samebits.comparison.steps import Key
     from samebits.records.events import RunInfo
 
 

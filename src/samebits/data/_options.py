@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils.data import BatchSampler
 
-from samebits._text.wording import with_article
+from samebits._text.printable import with_article
 from samebits.data._shards import Endless, Sharded, ShardOrder, ShardStreams, as_shards
 from samebits.data.permutation import Partition
 from samebits.data.samplers import Listed, Sampler, Sequential, Shuffled, Weighted, shared_seed

@@ -6,7 +6,7 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from samebits._runtime.interruptions import ignored
+from samebits._runtime.frames import ignored
 from samebits._torch.loaders import set_worker_seed
 from samebits.rng import states
 from samebits.rng.active import PROCESS, acting, required, thread_name

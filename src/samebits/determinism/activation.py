@@ -12,8 +12,8 @@ from samebits.determinism._drift import Drift, DriftWatch
 from samebits.errors import SamebitsError
 from samebits.rng.active import PROCESS, Active, required
 from samebits.rng.seeds import check_seed
-from samebits.switches.control import Control
 from samebits.switches.startup import LAYOUT
+from samebits.switches.switch import Control
 from samebits.switches.table import FAILED, LOOSE_LAYOUT, MISSING, TOO_LATE, Setting, SwitchRow, wanted_by
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.determinism.activation import Activation
 from samebits.determinism.deterministic_ops import ErrorExplainer, explain
 from samebits.errors import SamebitsError
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

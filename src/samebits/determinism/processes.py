@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from samebits.rng.active import Active
-    from samebits.switches.control import Control
+    from samebits.switches.switch import Control
 
 
 class ThreadsBeside:

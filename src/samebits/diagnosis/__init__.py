@@ -1,1 +1,1 @@
-"""Causes of a difference: interventions to try, the smallest set that helps, remedies and patches."""
+"""Why two runs differ: which interventions to try, the smallest set that helps, and what to change."""

@@ -6,7 +6,7 @@ import ctypes
 from array import array
 from typing import TYPE_CHECKING
 
-from samebits._text.wording import with_article
+from samebits._text.printable import with_article
 from samebits.digest import _definition as d
 from samebits.digest._backends import backend_of, cpu_backend
 from samebits.digest._parts import absent_digest, has_contents, parts_of, readable

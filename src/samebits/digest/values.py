@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from samebits._text.wording import with_article
+from samebits._text.printable import with_article
 from samebits.digest import _definition as d
 from samebits.digest._backends import cpu_backend
 from samebits.digest.tensors import composite, digest_many

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from samebits.errors import SamebitsError
 from samebits.interventions.intervention import Replacements
 from samebits.interventions.table import INTERVENTIONS
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 from samebits.switches.table import environment_for
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import pass_on
 from samebits._torch.core import is_random
 from samebits._torch.portable import (
     arguments_of,

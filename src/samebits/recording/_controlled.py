@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from samebits.recording._steps import Steps
     from samebits.recording.runner import RunResult
     from samebits.rng.script_seeds import ScriptSeed
-    from samebits.switches.control import Control
+    from samebits.switches.switch import Control
 
 
 class ControlledRun:

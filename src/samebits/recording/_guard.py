@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits._runtime.interruptions import is_from_outside
+from samebits._runtime.frames import is_from_outside
 from samebits.errors import SamebitsError
 from samebits.records.notes import Note, NoteCode, RecordedPart
 

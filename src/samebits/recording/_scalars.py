@@ -13,12 +13,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.frames import USER, FrameRanks
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import USER, FrameRanks, pass_on
 from samebits._runtime.patching import Patches
 from samebits.recording._recorder import is_tensor
-from samebits.records.appending import emptied
 from samebits.records.kinds import EventKind
+from samebits.records.log import emptied
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:

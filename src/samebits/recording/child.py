@@ -14,10 +14,10 @@ from samebits._runtime.frames import PROGRAM
 from samebits._runtime.patching import PATCHED, Patches
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
 from samebits.portable.run import PortableRun
-from samebits.recording._clock import StepClock
 from samebits.recording._controlled import ControlledRun
 from samebits.recording._leaving import end_after_grace, leave
 from samebits.recording._overlay import Overlay
+from samebits.recording._steps import StepClock
 from samebits.recording.children import (
     ChildRecords,
     children_folder,

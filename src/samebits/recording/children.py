@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.builtin_proxies import leave_no_line, standing
 from samebits._runtime.child_bootstrap import CHILDREN, Payload, Phase
-from samebits._runtime.frames import calling_frame
+from samebits._runtime.frames import calling_frame, ignored
 from samebits._runtime.imports import PostImport, own_package
-from samebits._runtime.interruptions import ignored
 from samebits._runtime.patching import PATCHED, Patches
 from samebits.recording._child_commands import may_train, python_program, shell_words, with_variable
 from samebits.recording.launch import command_of
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from samebits.recording.session import RecordingSession
-    from samebits.switches.control import Control
+    from samebits.switches.switch import Control
 
 FOLDER_SUFFIX = ".children"
 SUFFIX = ".sbr"

@@ -15,9 +15,9 @@ from samebits._runtime.imports import PostImport
 from samebits._text.masking import Masker
 from samebits._torch.core import COMPILER_RULES, compiled_graphs, hide_from_compiler
 from samebits.environment.distributed import KEY as RANKS
-from samebits.recording._limits import ReferenceLimit, SchedulingNoise, StepLimit
 from samebits.recording._recorder import Recorder, TensorReader
 from samebits.recording._scalars import ValueLog
+from samebits.recording._steps import ReferenceLimit, SchedulingNoise, StepLimit
 from samebits.recording.probes.draws import DrawProbe
 from samebits.recording.probes.file_effects import EarlierFiles, EffectsProbe
 from samebits.recording.settings import RecordingSettings

@@ -8,7 +8,7 @@ import json
 from samebits.environment.distributed import RankFacts
 from samebits.recording.substitution import Substitution
 from samebits.records.kinds import Level
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 
 ENVIRONMENT_NAME = "SAMEBITS_SETTINGS"
 

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

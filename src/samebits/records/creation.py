@@ -1,4 +1,4 @@
-"""Records created, closed and made smaller; the facts of a run without secrets."""
+"""The beginning and the end of a record: the facts of the run, without secrets, and folding its log."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from samebits._text import files
 from samebits._text.masking import Masker
 from samebits.errors import SamebitsError
 from samebits.records import _schema
-from samebits.records._sqlite import connect
-from samebits.records.appending import AppendedFile
+from samebits.records._schema import connect
 from samebits.records.events import RunInfo
-from samebits.records.log import LogError, first_frame, is_written, log_of, rebuild
+from samebits.records.log import AppendedFile, LogError, first_frame, is_written, log_of, rebuild
 from samebits.records.notes import Note
 from samebits.records.reader import RecordReader
 

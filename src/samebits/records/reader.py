@@ -1,4 +1,4 @@
-"""Records opened for reading; a record that its writer has not closed is read as a copy."""
+"""Reading a record within limits: its facts, events and values, also while it is still written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from samebits._text import files
 from samebits.errors import SamebitsError
 from samebits.records import _schema
 from samebits.records._decoding import Damage, Tables, Unpacked, check_safetensors, decode_info, unpack
-from samebits.records._sqlite import connect, harden
+from samebits.records._schema import connect, harden
 from samebits.records.events import END, Event, RunInfo
 from samebits.records.kinds import KINDS, EventKind
 from samebits.records.log import LogError, log_of, rebuild

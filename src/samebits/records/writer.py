@@ -1,4 +1,4 @@
-"""The writer of a record. Values that repeat are written once and referred to by number."""
+"""Writing a record: events in rows, values that repeat once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import pass_on
 from samebits._text.masking import Masker
 from samebits.errors import SamebitsError
 from samebits.records import _schema
-from samebits.records.appending import TRANSIENT
 from samebits.records.creation import create, fold, masked_info
-from samebits.records.log import frame
+from samebits.records.log import TRANSIENT, frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

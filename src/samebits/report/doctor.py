@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
-from samebits.commands.doctor.checks.switches import differing
-from samebits.commands.doctor.relevance import is_relevant
-from samebits.commands.doctor.threat import BREAKS, EVERY, LEVELS, MAY_BREAK, NOTE
+from samebits.commands.doctor.checks.proof import differing
+from samebits.commands.doctor.threat import BREAKS, EVERY, LEVELS, MAY_BREAK, NOTE, is_relevant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

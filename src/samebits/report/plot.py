@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from samebits._text import files
-from samebits.report.sparkline import wants_log
+from samebits.report.spread_text import wants_log
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""The user's own source lines.
+"""Remedies: what to change, with the user's own source lines.
 
 A record names files, and it may come from a stranger. So only lines of Python source are shown, and only
 of regular files below the working folder. If this command made the runs, a line may come from any file.

@@ -9,7 +9,7 @@ from samebits.report.notes import sentences
 
 if TYPE_CHECKING:
     from samebits._runtime.frames import Site
-    from samebits.commands.resume_check.outcome import FirstDifference, Kill, Omission, ResumeCheck
+    from samebits.commands.resume_check.runs import FirstDifference, Kill, Omission, ResumeCheck
 
 SCHEMA = 1
 

@@ -12,7 +12,7 @@ from samebits.report.remedy import Sources, place, source_line
 from samebits.report.style import Style, number
 
 if TYPE_CHECKING:
-    from samebits.commands.resume_check.outcome import Kill, Omission, ResumeCheck
+    from samebits.commands.resume_check.runs import Kill, Omission, ResumeCheck
 
 _COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
 _LABEL = 16  # columns before the text of a row

@@ -1,4 +1,4 @@
-"""The sentence that says why two runs differ."""
+"""The sentence that says why two runs differ, and what running the operations again showed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from samebits.causes import OriginKind, specification_of
 from samebits.comparison.results import site_text
 from samebits.records.kinds import EventKind
 from samebits.report.evidence import confirmation
+from samebits.report.style import number
 from samebits.rng.sources import words_of
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origin, Source
+    from samebits.recording.replay_results import ReplaySummary
 
 _FRESH = re.compile(r"random\.(Random|seed)|numpy\.random\.SeedSequence|torch\.Generator\.seed")
 _BY_KIND = {
@@ -68,3 +70,36 @@ def _source(finding: Finding) -> Source | None:
     own = [source for source in finding.origin.sources if source.cause == finding.cause]
     here = [source for source in own if source.site == finding.origin.site]
     return next(iter(here or own), None)
+
+
+_MOST_OPS = 6
+# Repeating these shows nothing, so they are only counted.
+_COUNTED = ("view", "uninitialised memory", "no tensor result", "range of the profiler")
+
+
+def summary_text(summary: ReplaySummary) -> str:
+    """Return `412 calls of 38 operations executed again in 3 steps, all gave the same bits`."""
+    times = "" if summary.times == 1 else f" {number(summary.times)} times each"
+    calls, ops = _count(summary.calls, "call"), _count(summary.ops, "operation")
+    what = f"{calls} of {ops} executed again{times}"
+    unrepeated = len(summary.unrepeated)
+    result = f"{_count(unrepeated, 'operation')} did not repeat" if unrepeated else "all gave the same bits"
+    return f"{what} in {_count(summary.steps, 'step')}, {result}"
+
+
+def skipped_lines(summary: ReplaySummary) -> list[str]:
+    """List what was not executed again: one line for what is only counted, one for each other reason."""
+    reasons: dict[str, dict[str, int]] = {}
+    for item in summary.skipped:
+        reasons.setdefault(item.reason, {})[item.op] = item.calls
+    counted = [f"{number(sum(reasons[r].values()))} {r}" for r in _COUNTED if r in reasons]
+    lines = [f"not executed again: {', '.join(counted)}"] if counted else []
+    for reason in sorted(reasons.keys() - set(_COUNTED)):
+        names = [f"{op} {number(calls)}" for op, calls in reasons[reason].items()]
+        more = f" and {len(names) - _MOST_OPS} more" if len(names) > _MOST_OPS else ""
+        lines.append(f"not executed again, {reason}: {', '.join(names[:_MOST_OPS])}{more}")
+    return lines
+
+
+def _count(value: int, noun: str) -> str:
+    return f"{number(value)} {noun}" + ("" if value == 1 else "s")

@@ -14,8 +14,7 @@ from samebits.records.kinds import EventKind
 from samebits.report import evidence
 from samebits.report.notes import gathered, sentences
 from samebits.report.remedy import Sources, fix_lines, place, remedy_lines, source_line
-from samebits.report.replay import skipped_lines, summary_text
-from samebits.report.sentences import why
+from samebits.report.sentences import skipped_lines, summary_text, why
 from samebits.report.style import Style, number, row
 from samebits.report.verdict_text import reported_lines, verdict_lines
 from samebits.verification.results import Purpose

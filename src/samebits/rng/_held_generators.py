@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import pass_on
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.rng._object_walk import GeneratorPath, Walk, walk
 from samebits.rng.generator_objects import read, write

@@ -21,7 +21,7 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import pass_on
 from samebits._runtime.package import FOLDER
 
 if TYPE_CHECKING:

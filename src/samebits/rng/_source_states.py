@@ -14,8 +14,8 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from samebits._runtime.frames import pass_on
 from samebits._runtime.imports import PostImport
-from samebits._runtime.interruptions import pass_on
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.rng.sources.source import UNSAVED_SLUG
 

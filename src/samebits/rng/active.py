@@ -18,7 +18,7 @@ from samebits.rng.seeds import derive
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from samebits.switches.control import Control
+    from samebits.switches.switch import Control
 
 
 class Undoable(Protocol):

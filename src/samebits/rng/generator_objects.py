@@ -8,7 +8,7 @@ import weakref
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import pass_on
 from samebits.errors import SamebitsError
 from samebits.rng.active import PROCESS
 from samebits.rng.sources import WITH_OBJECTS

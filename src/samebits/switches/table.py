@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from samebits.errors import SamebitsError
 from samebits.switches._compiler import COMPILER
 from samebits.switches._torch_flags import FLAGS
-from samebits.switches.control import LEFT_ALONE
 from samebits.switches.startup import FIXED, HASH_SEED, LAYOUT, layout_variables
-from samebits.switches.switch import When
+from samebits.switches.switch import LEFT_ALONE, When
 from samebits.switches.variables import VARIABLES, Variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from samebits.switches.control import Control
-    from samebits.switches.switch import Switch
+    from samebits.switches.switch import Control, Switch
 
 TABLE: tuple[Switch, ...] = (LAYOUT, HASH_SEED, *VARIABLES, *FLAGS, *COMPILER)
 """In the order in which switches are set and restored."""

@@ -19,11 +19,11 @@ from samebits.records.notes import Note, NoteCode
 from samebits.verification import preconditions
 from samebits.verification._fix import LITTLE, Aim, Effort
 from samebits.verification._judge import judged
+from samebits.verification._measure import last_step, least_steps, pairs_needed, time_limit
 from samebits.verification._remedy import try_patch
-from samebits.verification._trials import last_step, least_steps, pairs_needed, time_limit
-from samebits.verification._user_files import read_program
 from samebits.verification.results import Purpose
 from samebits.verification.series import BudgetSpent, Pair, Plan
+from samebits.verification.user_files import read_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,9 +19,9 @@ from samebits.verification.series import BudgetSpent, Pair, Plan
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origin, OriginSearch
     from samebits.records.events import Event
+    from samebits.verification._child_records import OpenRecord
     from samebits.verification._localise import Localisation
     from samebits.verification._state import Runner, State
-    from samebits.verification._tools import OpenRecord
     from samebits.verification.results import ScriptRun
 
 MOST_ROUNDS = 4

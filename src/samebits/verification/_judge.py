@@ -14,12 +14,11 @@ from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
 from samebits.verification import preconditions
-from samebits.verification._child_records import children_of, with_children
-from samebits.verification._earlier_files import blamed, note_of
+from samebits.verification._child_records import Counted, Tools, children_of, with_children
 from samebits.verification._state import State
-from samebits.verification._tools import Counted, Tools
 from samebits.verification.results import Purpose, ScriptRun, Verification
 from samebits.verification.series import Pair, Plan
+from samebits.verification.user_files import blamed, note_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Verdict
     from samebits.recording.runner import Target
     from samebits.records.events import RunInfo
-    from samebits.verification._earlier_files import EarlierFile
     from samebits.verification._state import Runner
+    from samebits.verification.user_files import EarlierFile
 
 _REMADE = ("-excused", "-whole")  # endings of the names of runs that are made once more
 

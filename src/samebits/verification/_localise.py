@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits.comparison.results import Comparison, OriginSearch, Source
+    from samebits.verification._child_records import Tools
     from samebits.verification._state import Runner, State
-    from samebits.verification._tools import Tools
     from samebits.verification.series import Pair
 
 MOST_PAIRS = 3

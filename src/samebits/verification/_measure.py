@@ -1,25 +1,135 @@
-"""The stage that says by how much the values at an origin differ, from the values that two runs saved."""
+"""How runs with a change are compared: how far they go, how many pairs show anything, and replays."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from samebits.causes import OriginKind
+from samebits.causes import OriginKind, specification_of
 from samebits.comparison.difference import captured_difference
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.ops import positions
+from samebits.comparison.replayed import replayed, with_evidence
 from samebits.comparison.results import descriptions
+from samebits.recording.replay_results import ReplaySummary
+from samebits.recording.settings import RecordingSettings
 from samebits.recording.substitution import CapturedEvents
 from samebits.records.kinds import EventKind, Role
+from samebits.records.notes import Note, NoteCode
+from samebits.verification.results import Purpose
+from samebits.verification.series import Plan
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Finding, Origin
+    from collections.abc import Collection
+
+    from samebits.causes import Cause
+    from samebits.comparison.results import Comparison, Finding, Origin
     from samebits.recording.substitution import Substitution
     from samebits.records.events import Event
-    from samebits.verification._state import State
-    from samebits.verification._tools import OpenRecord, Tools
+    from samebits.verification._child_records import OpenRecord, Tools
+    from samebits.verification._state import Runner, State
+    from samebits.verification.results import ScriptRun
     from samebits.verification.series import Pair
+
+MOST_PAIRS = 12
+_LIKELIHOOD = 0.05  # accepted probability that this many pairs are identical by chance
+_LEAST, _USUAL = 2, 3
+_SLOWEST, _SLACK_S = 3.0, 20.0  # times the first run, plus seconds
+_SHORT_S = 20.0  # a script that takes no longer is run to its end with a change
+_SPARE_STEPS = 3
+
+
+def pairs_needed(
+    causes: Collection[Cause], same: int = 0, different: int = 1, *, weak: bool = False
+) -> tuple[int, int]:
+    """Return how many pairs are needed to say that a difference is gone, and how many are better.
+
+    Where pairs that had the difference were identical, it shows only sometimes: then so many are needed that
+    they would all be identical by chance once in twenty times at most.
+
+    Args:
+        causes: what the difference may come from.
+        same: how many pairs were identical although nothing was changed.
+        different: how many were not.
+        weak: nothing in the record shows that what is pinned was at work: then the pairs have to be so many
+            that, of pairs of one kind, just these would be the identical ones once in twenty times at most.
+    """
+    if weak and not same:
+        enough = (n for n in range(_USUAL, MOST_PAIRS) if math.comb(different + n, n) * _LIKELIHOOD >= 1)
+        needed = next(enough, MOST_PAIRS)
+        return needed, needed
+    if not same:
+        never_alike = causes and all(specification_of(cause).never_alike for cause in causes)
+        return (1, 1) if never_alike else (_LEAST, _USUAL)  # for other causes one pair says little
+    needed = math.ceil(math.log(_LIKELIHOOD) / math.log(same / (same + different)))
+    return min(max(_LEAST, needed), MOST_PAIRS), min(max(_USUAL, needed), MOST_PAIRS)
+
+
+def last_step(state: State) -> int | None:
+    """Return the last step of runs with a change; None where they go to their ends."""
+    first_step = state.comparison.first_step
+    if first_step is None or state.comparison.several_threads or state.compared.first.seconds <= _SHORT_S:
+        return None
+    return first_step + _SPARE_STEPS
+
+
+def least_steps(comparison: Comparison) -> int:
+    """Return how many steps identical runs must make to say that a difference is gone: 0 for any number.
+
+    Where the number of steps is what differs, or several threads make them, it says nothing.
+    """
+    first = comparison.first_step
+    if first is None or comparison.several_threads:
+        return 0
+    return min(first + 1, comparison.steps)
+
+
+def time_limit(seconds: float) -> float:
+    """Return after how many seconds a run with a change is ended.
+
+    Args:
+        seconds: what the first run took, with nothing changed.
+    """
+    return _SLOWEST * seconds + _SLACK_S
+
+
+def replay(state: State, runner: Runner) -> State:
+    """Run the script once more, each op executed again, and add what that showed.
+
+    The verdict is that of the ordinary runs: an op that does not repeat need not reach the state.
+    """
+    settings = RecordingSettings(record="", replay=runner.request.replay)
+    run = runner.series.run(Plan("replay", "executing each operation again", settings, Purpose.REPLAY))
+    comparison, info = state.comparison, run.info
+    summary = ReplaySummary.from_dict(info.replay) if info is not None else None
+    notes = [*comparison.notes, *_ending(run)]
+    if info is None or summary is None:
+        notes.append(Note.of(NoteCode.NOT_REPLAYED))
+        return replace(state, comparison=replace(comparison, notes=tuple(notes)))
+    evidence = replayed(summary)
+    notes += [note for note in info.notes if note not in notes]
+    if comparison.verdict == "identical" and not _ending(run):
+        notes += _against(runner.tools, state.first, run, bool(evidence.findings))
+    comparison = with_evidence(replace(comparison, notes=tuple(notes)), evidence)
+    return replace(state, comparison=comparison)
+
+
+def _ending(run: ScriptRun) -> list[Note]:
+    info = run.info
+    if info is None or info.status in ("finished", "stopped"):
+        return []
+    return [Note.of(NoteCode.REPLAY_ENDED, info.failure or info.status)]
+
+
+def _against(tools: Tools, first: ScriptRun, run: ScriptRun, unrepeated: bool) -> list[Note]:  # noqa: FBT001
+    """Note if this run did not give the bits of the others."""
+    with tools.open_record(first.record) as a, tools.open_record(run.record) as b:
+        comparison = tools.judge(a, b)
+    if comparison.verdict != "different":
+        return []
+    return [Note.of(NoteCode.REPLAY_DIFFERED, unrepeated, comparison.reason)]
+
 
 _CAPTURED_KINDS = (EventKind.OP, EventKind.BATCH)
 

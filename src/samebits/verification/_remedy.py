@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 from samebits.causes import specification_of
 from samebits.comparison.results import Confirmation
 from samebits.diagnosis.attribution import by_source, remedied
-from samebits.diagnosis.remedies import with_remedies, with_whole_set
-from samebits.diagnosis.source_lines import at_source_line
+from samebits.diagnosis.remedies import at_source_line, with_remedies, with_whole_set
 from samebits.errors import SamebitsError
 from samebits.records.notes import Note, NoteCode
 from samebits.verification._fix import LITTLE, Aim, Effort, find_fix
 from samebits.verification._localise import unseeded_of
+from samebits.verification._measure import last_step
 from samebits.verification._state import verification_of
-from samebits.verification._trials import last_step
-from samebits.verification._user_files import read_project
+from samebits.verification.user_files import read_project
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from samebits.recording.runner import Target
-    from samebits.switches.control import Control
+    from samebits.switches.switch import Control
 
 
 @dataclass(frozen=True)

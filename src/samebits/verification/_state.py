@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from samebits.comparison.results import Comparison, Confirmation, Source
     from samebits.diagnosis.search import InterventionSet
+    from samebits.verification._child_records import Tools
     from samebits.verification._localise import Localisation
     from samebits.verification._request import VerifyRequest
-    from samebits.verification._tools import Tools
     from samebits.verification.results import Fix, ScriptRun
     from samebits.verification.series import Pair, Series
 

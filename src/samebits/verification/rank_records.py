@@ -26,7 +26,7 @@ from samebits.recording.naming import FOLDER_SUFFIX, SUFFIX
 from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
-from samebits.verification._tools import Counted
+from samebits.verification._child_records import Counted
 from samebits.verification.preconditions import check_writable, refuse_missing
 from samebits.verification.results import Purpose, ScriptRun, Verification
 

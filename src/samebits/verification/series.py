@@ -19,21 +19,21 @@ from samebits.switches.table import holds_layout
 from samebits.verification import preconditions
 from samebits.verification._child_records import focused
 from samebits.verification._concurrency import Concurrency
-from samebits.verification._earlier_files import read_notes
 from samebits.verification.isolation import MOST_COPIED_BYTES, StandardInput, WorkingFolder, in_copy
 from samebits.verification.preconditions import check_writable
 from samebits.verification.results import Purpose
 from samebits.verification.runs import NONE, Job, Script, run_jobs, stress
+from samebits.verification.user_files import read_notes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from samebits.comparison.results import Source
     from samebits.recording.settings import RecordingSettings
-    from samebits.verification._earlier_files import EarlierFile
     from samebits.verification._request import VerifyRequest
     from samebits.verification.results import ScriptRun
     from samebits.verification.runs import Perturbation
+    from samebits.verification.user_files import EarlierFile
 
 
 _Number = TypeVar("_Number", int, float)

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 from samebits.errors import SamebitsError
 from samebits.records.creation import drop_contents, sidecars
 from samebits.records.notes import Note, NoteCode
+from samebits.verification._child_records import Tools
 from samebits.verification._intervene import InterventionPairs, intervene, look_again, terms_of
 from samebits.verification._iterate import hides_a_generator, iterate
 from samebits.verification._judge import cut_short, exclude_unread, judge, judge_again, run_first
 from samebits.verification._localise import has_only_unread, localise, take_origins
-from samebits.verification._measure import lacks_difference, measure
+from samebits.verification._measure import lacks_difference, measure, replay
 from samebits.verification._remedy import answer, fix, patch_draws, remedy
-from samebits.verification._replay import replay
 from samebits.verification._state import Runner, State, verification_of
-from samebits.verification._tools import Tools
 from samebits.verification.preconditions import check_target
 from samebits.verification.results import Purpose
 from samebits.verification.series import BudgetSpent, Pair, Phase, Series

@@ -31,7 +31,7 @@ from samebits.dataloading._workers import LoaderEpoch, LoaderLedger, WorkerInit
 from samebits.dataloading.loaders import LoaderControl
 from samebits.recording.probes.batches import BatchProbe
 from samebits.rng.active import PROCESS, Active
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 
 HERE = Path(__file__).resolve().parent
 SIZE = 8

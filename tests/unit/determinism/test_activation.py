@@ -16,7 +16,7 @@ from samebits.determinism.activation import Activation
 from samebits.determinism.context import deterministic
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.rng.active import PROCESS
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 from samebits.switches.table import switch_named
 
 FLAGS = ("deterministic-algorithms", "cudnn-deterministic", "mkldnn-deterministic", "fill-uninitialized")

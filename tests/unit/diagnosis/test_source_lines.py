@@ -13,7 +13,7 @@ from sentence_support import evidence_of
 from samebits._runtime.frames import Site
 from samebits.comparison.results import Confirmation, Source
 from samebits.diagnosis.attribution import attributed
-from samebits.diagnosis.source_lines import at_source_line
+from samebits.diagnosis.remedies import at_source_line
 
 CONFIRMED = Confirmation(("clock",), 2, 2)
 SUM_OVER_SET = """

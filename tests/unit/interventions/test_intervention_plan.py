@@ -8,7 +8,7 @@ from samebits.errors import SamebitsError
 from samebits.interventions import INTERVENTIONS, combine, intervention_named, why_not, without_implied
 from samebits.interventions.intervention import Intervention
 from samebits.interventions.plan import check_interventions
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 
 
 def test_every_intervention_does_something():

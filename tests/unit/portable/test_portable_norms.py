@@ -11,7 +11,7 @@ import torch
 from samebits.portable.backends.library import load
 from samebits.portable.backends.reference import ReferenceBackend
 from samebits.portable.kernels import norms
-from samebits.portable.kernels.softmax import softmax, softmax_gradient
+from samebits.portable.kernels.attention import softmax, softmax_gradient
 from samebits.portable.ops import batch_norm, normalization
 from samebits.portable.reference import norms as reference
 from samebits.portable.reference import softmax as reference_softmax

@@ -8,7 +8,7 @@ import torch
 from opinfo import check_op
 
 from samebits.portable.backends.library import load
-from samebits.portable.kernels.window import window_mean, window_spread
+from samebits.portable.kernels.reductions import window_mean, window_spread
 from samebits.portable.ops.pooling import _adaptive, _windows
 from samebits.portable.reference.window import mean, spread
 

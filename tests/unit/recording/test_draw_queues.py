@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from samebits.recording.probes.draw_queues import contents
+from samebits.recording.probes.draw_system import contents
 
 
 class Handle:

@@ -5,7 +5,7 @@ from array import array
 
 import pytest
 
-from samebits.recording.probes.memory import RANDOM, SOURCE, WRITES, MemoryMap, memory_map
+from samebits.recording.probes.op_calls import RANDOM, SOURCE, WRITES, MemoryMap, memory_map
 
 
 @pytest.fixture(params=[MemoryMap, memory_map])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from samebits.records import appending
-from samebits.records.appending import AppendedFile, emptied
+from samebits.records import log
+from samebits.records.log import AppendedFile, emptied
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,8 +22,8 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> AppendedFile:
     """A file with one piece in it, written by the C function or by its twin."""
     made = AppendedFile(tmp_path / "a")
     if request.param == "Python":
-        made._append = appending.append
-    elif made._append is appending.append:
+        made._append = log.append
+    elif made._append is log.append:
         pytest.skip("the C module was not built")
     made.append(b"first ")
     return made
@@ -49,7 +49,7 @@ def test_an_interrupt_loses_nothing(file: AppendedFile, tmp_path: Path, written:
     """A signal handler may raise right before or after the call that writes."""
     append = file._append
 
-    def interrupted(path: str, identity: appending.Identity, data: bytes) -> int:
+    def interrupted(path: str, identity: log.Identity, data: bytes) -> int:
         if written:
             append(path, identity, data)
         raise KeyboardInterrupt
@@ -65,7 +65,7 @@ def test_an_interrupt_loses_nothing(file: AppendedFile, tmp_path: Path, written:
 def test_an_interrupt_within_a_piece(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The part that was written is removed again."""
     file, write = AppendedFile(tmp_path / "a"), os.write
-    file._append = appending.append
+    file._append = log.append
     file.append(b"first ")
 
     def interrupted(descriptor: int, data: bytes) -> int:

@@ -10,7 +10,7 @@ from samebits.commands.cost import Cost, CostReport, CostRequest, Variant
 from samebits.recording.runner import Target
 from samebits.report.cost import render_cost
 from samebits.report.style import Style
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 
 REQUEST = CostRequest(Target("train.py", None, ()), Path("x"), Control())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from samebits._runtime.frames import Site
-from samebits.commands.resume_check.outcome import FirstDifference, Kill, Omission, ResumeCheck
+from samebits.commands.resume_check.runs import FirstDifference, Kill, Omission, ResumeCheck
 from samebits.records.notes import Note, NoteCode
 from samebits.report.resume_text import render
 from samebits.report.style import Style

@@ -14,7 +14,7 @@ from samebits.commands.spread._metrics import Series
 from samebits.commands.spread.study import evaluate
 from samebits.commands.spread.summary import Configuration, Failure, SeedRun, Spread
 from samebits.report import plot, spread_json, spread_text
-from samebits.report.sparkline import BLOCKS, PLAIN, sparkline, strip, wants_log
+from samebits.report.spread_text import BLOCKS, PLAIN, sparkline, strip, wants_log
 from samebits.report.style import Style
 
 pytest.importorskip("scipy")

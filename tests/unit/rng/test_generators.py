@@ -25,7 +25,7 @@ from samebits.errors import SamebitsError
 from samebits.rng import states as rng
 from samebits.rng.active import PROCESS, Active
 from samebits.rng.unseeded_generators import GeneratorControl, register, unregister
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 
 pytestmark = pytest.mark.filterwarnings("ignore:samebits. the generator of OpenCV")  # another test imports it
 

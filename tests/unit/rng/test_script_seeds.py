@@ -13,7 +13,7 @@ import torch
 from samebits.rng.active import PROCESS, Active
 from samebits.rng.script_seeds import ScriptSeeds
 from samebits.rng.states import seed_sources
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 
 # Lambdas, because the functions are to be looked up when they are called.
 SEEDERS = {

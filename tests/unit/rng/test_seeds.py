@@ -10,7 +10,7 @@ import pytest
 from samebits.errors import SamebitsError
 from samebits.rng.active import Active
 from samebits.rng.seeds import MAX_SEED, check_seed, derive, fit
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 
 
 @pytest.mark.parametrize("value", [0, 3, MAX_SEED, np.int64(5), np.uint64(2**63)])

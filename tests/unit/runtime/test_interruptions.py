@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from samebits._runtime.interruptions import ignored, is_from_outside, pass_on
+from samebits._runtime.frames import ignored, is_from_outside, pass_on
 
 
 class OverTimeError(Exception):

@@ -23,7 +23,7 @@ import samebits
 from samebits._runtime.patching import Patches, StaticTypePatches
 from samebits.determinism.activation import Activation
 from samebits.errors import SamebitsWarning
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 
 
 def wrapped(original: Any) -> Any:

@@ -15,9 +15,8 @@ from samebits._runtime.address_layout import can_fix_layout
 from samebits.determinism._drift import DriftWatch
 from samebits.determinism.activation import Activation
 from samebits.errors import SamebitsError
-from samebits.switches.control import Control
 from samebits.switches.startup import HashSeed
-from samebits.switches.switch import When
+from samebits.switches.switch import Control, When
 from samebits.switches.table import TABLE, environment_for, holds_layout, switch_named, wanted_by
 from samebits.switches.variables import Variable
 

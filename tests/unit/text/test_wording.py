@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from samebits._text.wording import counted, with_article
+from samebits._text.printable import counted, with_article
 
 
 @pytest.mark.parametrize(

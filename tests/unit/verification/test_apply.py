@@ -10,9 +10,9 @@ import pytest
 
 from samebits.diagnosis.patches.edits import Patch, PatchedFile, SourceFile
 from samebits.errors import SamebitsError
-from samebits.verification import apply as applying
-from samebits.verification.apply import apply, write_diff
+from samebits.verification import user_files as applying
 from samebits.verification.results import Fix
+from samebits.verification.user_files import apply, write_diff
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from samebits.comparison.results import Comparison
-from samebits.verification._earlier_files import blamed
+from samebits.verification.user_files import blamed
 
 
 def test_runs_of_other_lengths_have_no_event_that_could_be_blamed():

@@ -11,8 +11,7 @@ from finding_support import finding
 from sentence_support import notes_of
 
 from samebits.comparison.results import Comparison
-from samebits.verification._child_records import with_children
-from samebits.verification._tools import Tools
+from samebits.verification._child_records import Tools, with_children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,9 +16,9 @@ from samebits.recording.settings import RecordingSettings
 from samebits.verification import VerifyRequest
 from samebits.verification._fix import MOST_ROUNDS, Aim, find_fix
 from samebits.verification._state import Runner
-from samebits.verification._user_files import main_file, project_root, read_project
 from samebits.verification.results import Fix
 from samebits.verification.series import Plan, Series
+from samebits.verification.user_files import main_file, project_root, read_project
 
 SCRIPT = """\
 import random

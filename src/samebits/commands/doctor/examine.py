@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from samebits.commands.doctor.checks import machine, packages, process, proof, switches
+from samebits.commands.doctor.checks import machine, packages, process, proof
 from samebits.commands.doctor.threat import EVERY, LEVELS, PROMISES, Threat
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ CHECKS: tuple[Check, ...] = (
     process.startup_code,
     process.device_backends,
     process.preloaded_libraries,
-    switches.unfit_variables,
-    switches.unset_switches,
-    switches.set_variables,
+    proof.unfit_variables,
+    proof.unset_switches,
+    proof.set_variables,
     process.thread_count,
     process.torchrun_threads,
     process.ineffective_thread_count,

@@ -2,4 +2,4 @@
 
 from samebits.commands.resume_check._check import ResumeRequest as ResumeRequest
 from samebits.commands.resume_check._check import resume_check as resume_check
-from samebits.commands.resume_check.outcome import ResumeCheck as ResumeCheck
+from samebits.commands.resume_check.runs import ResumeCheck as ResumeCheck

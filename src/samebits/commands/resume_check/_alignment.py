@@ -14,9 +14,9 @@ from samebits.commands.resume_check._state_log import (
     steps_before,
     update,
 )
-from samebits.commands.resume_check.outcome import FirstDifference
+from samebits.commands.resume_check.runs import FirstDifference
 from samebits.comparison.states import compare_states
-from samebits.comparison.tables import compare_tables
+from samebits.comparison.steps import compare_tables
 from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:

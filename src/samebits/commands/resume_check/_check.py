@@ -18,8 +18,7 @@ from samebits.commands.resume_check._state_log import (
     read_lines,
     update,
 )
-from samebits.commands.resume_check.outcome import Kill, ResumeCheck
-from samebits.commands.resume_check.runs import RunMaker
+from samebits.commands.resume_check.runs import Kill, ResumeCheck, RunMaker
 from samebits.errors import SamebitsError
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from samebits.commands.resume_check._state_log import Digests
     from samebits.comparison.results import Verdict
     from samebits.recording.runner import Target
-    from samebits.switches.control import Control
+    from samebits.switches.switch import Control
 
 
 @dataclass(frozen=True)

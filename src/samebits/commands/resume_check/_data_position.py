@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from samebits.commands.resume_check.outcome import Omission
+from samebits.commands.resume_check.runs import Omission
 from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:

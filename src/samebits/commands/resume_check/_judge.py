@@ -11,8 +11,7 @@ from samebits.commands.resume_check._alignment import compare_from, find_start
 from samebits.commands.resume_check._data_position import Loaded, generator_name, wrong_batch
 from samebits.commands.resume_check._omissions import boundary, hidden, idle_generators, omissions
 from samebits.commands.resume_check._state_log import before_step, optimizer_steps, read_lines
-from samebits.commands.resume_check.outcome import FirstDifference, Kill, Omission
-from samebits.commands.resume_check.runs import NothingFoundError
+from samebits.commands.resume_check.runs import FirstDifference, Kill, NothingFoundError, Omission
 from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader

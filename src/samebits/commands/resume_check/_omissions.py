@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from samebits.commands.resume_check._alignment import state_before
 from samebits.commands.resume_check._data_position import generator_name
 from samebits.commands.resume_check._state_log import before_step, optimizer_steps, steps_before
-from samebits.commands.resume_check.outcome import Omission
+from samebits.commands.resume_check.runs import Omission
 from samebits.records.kinds import Role
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from samebits.recording.naming import DEFAULT_FOLDER
 from samebits.recording.runner import Target
 from samebits.recording.settings import RecordingSettings
 from samebits.rng.seeds import check_seed
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 from samebits.switches.table import environment_for as control_variables
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from samebits.comparison.evidence import Evidence, EvidenceCode
-from samebits.comparison.ranks._data import data_shares
-from samebits.comparison.ranks._replicas import ReplicaWalk
+from samebits.comparison.ranks._replicas import ReplicaWalk, data_shares
 from samebits.comparison.ranks.facts import RankComparison, RankStep, rank_steps, some, words
 from samebits.comparison.results import Comparison, Diagnosis, Finding, Origin
 from samebits.records.kinds import EventKind

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from samebits.portable.kernels.convolution import Geometry, Sizes
     from samebits.portable.kernels.optimizer import AdamRule, Group, SgdRule
     from samebits.portable.kernels.random import Settings
-    from samebits.portable.kernels.window import Windows
+    from samebits.portable.kernels.reductions import Windows
 
     Optional = Tensor | None
     ThreeTensors = tuple[Tensor, Tensor, Tensor]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.backends.native_norms import NativeNorms, address
-from samebits.portable.kernels import accumulate, activations, elementwise, optimizer, reductions, softmax
+from samebits.portable.kernels import activations, attention, elementwise, optimizer, reductions
+from samebits.portable.kernels import reductions as accumulate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from samebits.portable.kernels.convolution import Geometry, Sizes
     from samebits.portable.kernels.optimizer import AdamRule, Group, SgdRule
     from samebits.portable.kernels.random import Settings
-    from samebits.portable.kernels.window import Windows
+    from samebits.portable.kernels.reductions import Windows
 
 _float64 = torch.float64
 
@@ -34,7 +35,7 @@ def _codes(names: Sequence[str]) -> dict[str, int]:
 _UNARY, _BINARY = _codes(elementwise.UNARY), _codes(elementwise.BINARY)
 _ACTIVATIONS = _codes(activations.NAMES)
 _REDUCTIONS = _codes(reductions.NAMES)
-_SOFTMAX = _codes(softmax.NAMES)
+_SOFTMAX = _codes(attention.NAMES)
 _ACCUMULATE = _codes(accumulate.KINDS)
 _ZEROS = (0.0,) * 4  # as many numbers as an activation takes
 _NO_STRIDES = (0, 0, 0)

@@ -1,4 +1,4 @@
-"""Sums and products over dimensions, and running ones ("Reductions" and "Running sums").
+"""Reductions, cumulative sums, accumulation into positions and windows: functions of tensors.
 
 Both are in docs/reference/portable-numerics.md. All take float32 or float64 tensors of any strides; `dims` is
 one dimension, several, or None for all. Results are contiguous.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from torch import Tensor
 
 from samebits.portable.backends import backend_of
 
@@ -147,4 +148,66 @@ def running(x: Tensor, dim: int, *, product: bool = False) -> Tensor:
     shape = x.shape or (1,)
     sizes = (math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :]))
     backend_of(x).running(x, sizes, out, product=product)
+    return out
+
+
+KINDS = ("add", "multiply", "largest", "smallest", "set")
+
+
+def accumulate_(out: Tensor, index: Tensor, src: Tensor, kind: str = "add", *, skip: bool = False) -> Tensor:
+    """Let `out[n, index[n, m, c], c]` take `src[n, m, c]`, for ascending m.
+
+    Args:
+        out: (batch, rows, columns), float32 or float64, contiguous; changed in place.
+        index: (batch, m, columns), int64, rows of `out`, negative ones from the end; any strides, 0 where it
+            is shared.
+        src: (batch, m, columns), the dtype of `out`, any strides.
+        kind: one of `KINDS`.
+        skip: whether -1 stands for no row, its source left out.
+
+    Returns:
+        `out`.
+
+    Raises:
+        IndexError: if an index is no row of `out`.
+    """
+    if not backend_of(out).accumulate(out, index, src, kind, skip=skip):
+        raise IndexError("index out of range in self")
+    return out
+
+
+class Windows(NamedTuple):
+    """The windows along one dimension: int64 tensors with one number for each output position.
+
+    Args:
+        size: of the input.
+        first, end: of a window: its first input position and the one after its last.
+        counts: the window's factor of the divisor.
+    """
+
+    size: int
+    first: Tensor
+    end: Tensor
+    counts: Tensor
+
+
+def window_mean(x: Tensor, dims: tuple[Windows, ...], divisor: int) -> Tensor:
+    """Return the mean of each window.
+
+    Args:
+        x: (planes, the sizes of three dimensions), float32 or float64, contiguous.
+        dims: the three dimensions.
+        divisor: 0 for the product of the counts.
+    """
+    out = torch.empty((x.shape[0], *(d.first.numel() for d in dims)), dtype=x.dtype)
+    if out.numel():
+        backend_of(x).window_mean(x, dims, divisor, out)
+    return out
+
+
+def window_spread(grad: Tensor, dims: tuple[Windows, ...], divisor: int) -> Tensor:
+    """Return the gradient of `window_mean`'s input from that of its output, which is contiguous."""
+    out = torch.zeros((grad.shape[0], *(d.size for d in dims)), dtype=grad.dtype)
+    if grad.numel():
+        backend_of(grad).window_spread(grad, dims, divisor, out)
     return out

@@ -1,4 +1,4 @@
-"""Floats to integers, bits of floats ("Conversions and choices" in docs/reference/portable-numerics.md)."""
+"""Conversions between dtypes, ranges of numbers, and counts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import torch
 
 from samebits._torch.portable import to_copy as converted
 from samebits.portable._registry import handles, rounds_itself
+from samebits.portable.kernels import elementwise
 
 if TYPE_CHECKING:
     from torch import Tensor
-
 
 _TWO_63 = float(1 << 63)
 _TWO_64 = float(1 << 64)
@@ -120,3 +120,108 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     shape = [1] * self.dim()
     shape[dim] = -1
     return out.scatter_(dim, index.reshape(shape).expand_as(source), source)
+
+
+Number = Any  # int, float, or a tensor with one
+
+
+@handles("aten::arange")
+@rounds_itself
+def arange(end: Number, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+    """Compute `aten::arange`."""
+    return arange_start_step(0, end, 1, dtype=dtype)
+
+
+@handles("aten::arange.start")
+@rounds_itself
+def arange_start(start: Number, end: Number, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+    """Compute `aten::arange.start`."""
+    return arange_start_step(start, end, 1, dtype=dtype)
+
+
+@handles("aten::arange.start_step")
+@rounds_itself
+def arange_start_step(
+    start: Number, end: Number, step: Number = 1, *, dtype: torch.dtype | None = None, **_: Any
+) -> Tensor:
+    """Compute `aten::arange.start_step`: start + i * step in float64, then rounded."""
+    if step == 0 or not all(map(math.isfinite, (start, end))) or (end - start) * step < 0:
+        raise RuntimeError(f"arange from {start} to {end} by {step} has no end")
+    if dtype is None:
+        floats = any(isinstance(number, float) for number in (start, end, step))
+        dtype = torch.get_default_dtype() if floats else torch.int64
+    count = math.ceil((float(end) - float(start)) / float(step))
+    index = torch.arange(count, dtype=torch.int64)
+    if not dtype.is_floating_point:
+        return (index * int(step) + int(start)).to(dtype)
+    return (index.to(torch.float64) * float(step) + float(start)).to(dtype)
+
+
+@handles(
+    "aten::linspace",
+    "aten::linspace.Tensor_Tensor",
+    "aten::linspace.Tensor_Scalar",
+    "aten::linspace.Scalar_Tensor",
+)
+@rounds_itself
+def linspace(start: Number, end: Number, steps: int, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+    """Compute `aten::linspace`: from either end to the middle, in float64, then rounded."""
+    if steps < 0:
+        raise RuntimeError(f"linspace of {steps} steps: 0 or more were expected")
+    first, last = float(start), float(end)
+    step = (last - first) / (steps - 1) if steps > 1 else 0.0
+    index = torch.arange(steps, dtype=torch.int64)
+    up = index.to(torch.float64) * step + first
+    down = last - (steps - 1 - index).to(torch.float64) * step
+    values = torch.where(index < steps // 2, up, down) if steps > 1 else up
+    dtype = dtype or torch.get_default_dtype()
+    return values.to(dtype) if dtype.is_floating_point else to_integers(values, dtype)
+
+
+@handles(
+    "aten::logspace",
+    "aten::logspace.Tensor_Tensor",
+    "aten::logspace.Tensor_Scalar",
+    "aten::logspace.Scalar_Tensor",
+)
+@rounds_itself
+def logspace(
+    start: Number, end: Number, steps: int, base: float = 10, *, dtype: torch.dtype | None = None, **_: Any
+) -> Tensor:
+    """Compute `aten::logspace`: the powers of `base` to the float64 `linspace`, then rounded."""
+    exponents = linspace(start, end, steps, dtype=torch.float64)
+    values = elementwise.binary("pow", torch.full_like(exponents, base), exponents)
+    dtype = dtype or torch.get_default_dtype()
+    return values.to(dtype) if dtype.is_floating_point else to_integers(values, dtype)
+
+
+@handles("aten::arange.out", "aten::arange.start_out")
+@rounds_itself
+def out_of_ranges(*args: Any, out: Tensor) -> Tensor:
+    """Compute `aten::arange.out` and `aten::arange.start_out`."""
+    start, end, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+    values = arange_start_step(start, end, step, dtype=out.dtype)
+    return out.resize_(values.shape).copy_(values)
+
+
+@handles("aten::histc")
+def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """Compute `aten::histc`: the number of elements in each of `bins` equal parts of min to max."""
+    if bins <= 0:
+        raise RuntimeError(f"histc of {bins} bins: 1 or more was expected")
+    x = self.reshape(-1)
+    low, high = _range(x, float(min), float(max))
+    inside = x[(x >= low) & (x <= high)]
+    bin_of = ((inside - low) * bins / (high - low)).to(torch.int64).clamp(max=bins - 1)
+    return torch.bincount(bin_of, minlength=bins).to(self.dtype)
+
+
+def _range(x: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
+    """Return the bounds in the dtype of x; where both are the same, those of its values."""
+    if low == high and x.numel():
+        least, most = x.min(), x.max()
+    else:
+        least, most = x.new_full((), low), x.new_full((), high)
+    if not (torch.isfinite(least) & torch.isfinite(most)) or least > most:
+        raise RuntimeError(f"histc from {least.item()} to {most.item()}: a finite range was expected")
+    return (least - 1, most + 1) if least == most else (least, most)

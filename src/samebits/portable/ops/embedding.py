@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable._registry import handles
-from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.kernels.gemm import gemm
-from samebits.portable.ops.sums import vector_norm
+from samebits.portable.kernels.reductions import accumulate_
+from samebits.portable.ops.reductions import vector_norm
 
 if TYPE_CHECKING:
     from torch import Tensor

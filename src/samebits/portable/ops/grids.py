@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable._registry import handles
-from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.kernels.gemm import gemm
-from samebits.portable.kernels.reductions import sum_products_over
+from samebits.portable.kernels.reductions import accumulate_, sum_products_over
+from samebits.portable.ops.conversions import linspace
 from samebits.portable.ops.interpolation import cubic_weights
-from samebits.portable.ops.ranges import linspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable._registry import declares_handlers, handles
-from samebits.portable.kernels.accumulate import accumulate_
-from samebits.portable.kernels.window import Windows, window_mean, window_spread
+from samebits.portable.kernels.reductions import Windows, accumulate_, window_mean, window_spread
 from samebits.portable.ops.checks import REAL, refuse
 
 if TYPE_CHECKING:

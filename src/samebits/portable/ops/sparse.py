@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from samebits.portable._registry import handles_sparse, raised
-from samebits.portable.kernels.accumulate import accumulate_
+from samebits.portable.kernels.reductions import accumulate_
 from samebits.portable.ops.checks import refuse
 
 if TYPE_CHECKING:

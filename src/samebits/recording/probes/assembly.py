@@ -11,8 +11,8 @@ from samebits._runtime.processes import start_within
 from samebits.recording.probes.backward import BackwardProbe
 from samebits.recording.probes.batches import BatchProbe
 from samebits.recording.probes.captures import CaptureProbe
-from samebits.recording.probes.memory import memory_map
 from samebits.recording.probes.modules import ModulePaths, ModuleRegistry
+from samebits.recording.probes.op_calls import memory_map
 from samebits.recording.probes.op_replay import ReplayProbe
 from samebits.recording.probes.ops import OpProbe
 from samebits.recording.probes.optimizers import OptimizerProbe, StateProbe

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from samebits._runtime.builtin_proxies import leave_no_line, unseen
-from samebits._runtime.frames import calling_frame
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import calling_frame, pass_on
 from samebits._runtime.patching import Patches
 from samebits._torch.loaders import (
     LOADER_NEXT_INDEX,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.interruptions import ignored
+from samebits._runtime.frames import ignored
 from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Protocol
 
-from samebits._runtime.frames import Asker
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import Asker, pass_on
 from samebits.recording.sites import library_call
 from samebits.records.events import Drawn
 from samebits.records.notes import RecordedPart

@@ -29,8 +29,14 @@ from samebits.recording.probes.draw_functions import (
     watch_unwritten,
 )
 from samebits.recording.probes.draw_log import DrawLog
-from samebits.recording.probes.draw_queues import watch_queues
-from samebits.recording.probes.draw_system import scan, watch_facts, watch_files, watch_futures, watch_pools
+from samebits.recording.probes.draw_system import (
+    scan,
+    watch_facts,
+    watch_files,
+    watch_futures,
+    watch_pools,
+    watch_queues,
+)
 from samebits.rng.sources.python_random import python_state_address
 
 if TYPE_CHECKING:

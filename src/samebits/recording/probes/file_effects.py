@@ -12,8 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.builtin_proxies import leave_no_line, standing
-from samebits._runtime.frames import USER, FrameRanks, calling_frame, site_of
-from samebits._runtime.interruptions import ignored, pass_on
+from samebits._runtime.frames import USER, FrameRanks, calling_frame, ignored, pass_on, site_of
 from samebits._runtime.patching import Patches
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ import dataclasses
 import threading
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.frames import calling_frame
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import calling_frame, pass_on
 from samebits._torch.core import dispatch_mode_class, is_virtual, node_sequence
 from samebits._torch.schemas import OpTraits, traits_of
 from samebits.errors import SamebitsError

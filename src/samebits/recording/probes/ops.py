@@ -7,8 +7,7 @@ import functools
 import struct
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.frames import calling_frame
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import calling_frame, pass_on
 from samebits._torch.core import (
     dispatch_mode_class,
     is_opaque,
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
 
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.backward import BackwardProbe
-    from samebits.recording.probes.memory import Memory
     from samebits.recording.probes.modules import ModulePaths
+    from samebits.recording.probes.op_calls import Memory
     from samebits.recording.probes.substitution import Substituter
 
     # What was seen of an op: tensors in (or their descriptions), tensors out, digests of all, their kinds,

@@ -20,8 +20,7 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.frames import calling_frame
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import calling_frame, pass_on
 from samebits._runtime.patching import Patches
 from samebits._torch.loaders import LOADER_NEXT_INDEX, base_seed, kept_iterator, loader_iterator_class
 from samebits.records.kinds import EventKind, Role

@@ -6,7 +6,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.interruptions import ignored
+from samebits._runtime.frames import ignored
 from samebits.determinism.deterministic_ops import SWITCHABLE
 from samebits.recording._recorder import is_tensor
 from samebits.recording.probes.op_calls import WORKSPACES, flatten_arguments, flatten_outputs

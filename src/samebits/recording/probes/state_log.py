@@ -32,8 +32,8 @@ from samebits.recording._recorder import is_tensor
 from samebits.recording.probes.batches import BatchLog
 from samebits.recording.probes.modules import instances
 from samebits.recording.probes.variables import Variables
-from samebits.records.appending import AppendedFile, emptied
 from samebits.records.kinds import Role
+from samebits.records.log import AppendedFile, emptied
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.frames import LIBRARY, USER, FrameRanks
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import LIBRARY, USER, FrameRanks, pass_on
 from samebits._torch.core import is_virtual, version_of
 from samebits.digest import digest_bytes, digest_many
 from samebits.recording._recorder import is_tensor

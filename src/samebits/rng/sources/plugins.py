@@ -9,7 +9,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.address_layout import metadata_names
-from samebits._runtime.interruptions import pass_on
+from samebits._runtime.frames import pass_on
 from samebits.rng.sources import BUILT_IN
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from snapshot_builder import (
 )
 
 from samebits.commands.doctor import examine
-from samebits.commands.doctor.checks import machine, packages, process, proof, switches
+from samebits.commands.doctor.checks import machine, packages, process, proof
 from samebits.commands.doctor.checks.packages import PACKAGES
 from samebits.commands.doctor.environment import DigestCheck, Gpu
 from samebits.commands.doctor.examine import CHECKS
@@ -265,28 +265,28 @@ CASES = [
         SILENT,
     ),
     (
-        switches.unfit_variables,
+        proof.unfit_variables,
         healthy(torch=CUDA, switches=(variable("PYTORCH_TUNABLEOP_ENABLED", "1", wanted="0", fits=False),)),
         "PYTORCH_TUNABLEOP_ENABLED=1: algorithms are chosen by timing",
         "breaks",
         healthy(switches=(variable("PYTORCH_TUNABLEOP_ENABLED", "1", wanted="0", fits=False),)),
     ),
     (
-        switches.unfit_variables,
+        proof.unfit_variables,
         healthy(switches=(variable("OMP_NUM_THREADS", "x", wanted=None, problem="a whole number"),)),
         "OMP_NUM_THREADS=x: expected a whole number",
         "may break",
         healthy(switches=(variable("OMP_NUM_THREADS", "2", wanted=None),)),
     ),
     (
-        switches.unset_switches,
+        proof.unset_switches,
         healthy(switches=(switch(name="inductor-deterministic", fits=False, wanted="on"),)),
         "1 switch is not set as",
         "may break",
         healthy(switches=(switch(), variable("PYTHONHASHSEED", "random", wanted="0", fits=False))),
     ),
     (
-        switches.set_variables,
+        proof.set_variables,
         healthy(switches=(variable("MKL_CBWR", "AVX2", wanted=None),)),
         "set here: MKL_CBWR=AVX2",
         "note",
@@ -381,7 +381,7 @@ def test_switches_that_cannot_matter_are_left_out(view, changes, relevant):
     """A switch for what is not here does not differ."""
     here = healthy(switches=(dataclasses.replace(view, fits=False),), **changes)
 
-    assert bool(switches.differing(here)) is relevant
+    assert bool(proof.differing(here)) is relevant
 
 
 def test_the_worst_comes_first():

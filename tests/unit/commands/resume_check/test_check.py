@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from samebits.commands.resume_check._check import ResumeRequest, conclude, kill_points
-from samebits.commands.resume_check.outcome import FirstDifference, Kill
+from samebits.commands.resume_check.runs import FirstDifference, Kill
 from samebits.errors import SamebitsError
 from samebits.recording.runner import Target
 

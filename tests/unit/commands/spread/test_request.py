@@ -29,7 +29,7 @@ from samebits.commands.spread.seed_runs import (
 from samebits.errors import SamebitsError
 from samebits.recording.runner import Target
 from samebits.recording.settings import RecordingSettings
-from samebits.switches.control import Control
+from samebits.switches.switch import Control
 
 
 def make_request(*arguments: str, **fields: object) -> SpreadRequest:

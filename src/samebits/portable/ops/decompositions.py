@@ -1,10 +1,8 @@
-"""Eigenvalues of symmetric matrices and singular values, by Jacobi rotations in float64.
-
-The computation is defined in docs/reference/portable-numerics.md, "Eigenvalues and singular values".
-"""
+"""QR, eigenvalues and singular values, least squares, and the matrix exponential."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,12 +14,95 @@ from samebits.portable.kernels.elementwise import sqrt
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.kernels.jacobi import SMALLEST, Problem, rotate
 from samebits.portable.kernels.random import order
-from samebits.portable.kernels.reductions import sum_products_over, sum_squares_over
+from samebits.portable.kernels.reductions import sum_magnitudes_over, sum_products_over, sum_squares_over
 from samebits.portable.ops.checks import REAL, refuse
-from samebits.portable.ops.qr import factored, product
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+Reflection = tuple["Tensor", "Tensor"]
+
+
+@handles("aten::linalg_qr")
+def linalg_qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    """Compute `aten::linalg_qr`."""
+    if mode not in {"reduced", "complete", "r"}:
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced', 'complete', 'r'"
+        )
+    rows, columns = A.shape[-2:]
+    batch, width = A.shape[:-2], rows if mode == "complete" else min(rows, columns)
+    upper, reflections = factored(A.reshape(batch.numel(), rows, columns))
+    r = upper[:, :width].reshape(*batch, width, columns)
+    if mode == "r":
+        return r.new_zeros(0), r
+    return product(reflections, A.new_empty(batch.numel(), rows, width)).reshape(*batch, rows, width), r
+
+
+def factored(a: Tensor) -> tuple[Tensor, list[Reflection]]:
+    """Return the upper triangles of matrices (batch, rows, columns), and the reflections that make them."""
+    work = a.clone(memory_format=torch.contiguous_format)
+    reflections = []
+    for j in range(min(work.shape[1:])):
+        v, tau, beta = _reflection(work[:, j:, j])
+        _reflect(work[:, j:, j + 1 :], v, tau)
+        work[:, j, j] = beta
+        work[:, j + 1 :, j] = 0
+        reflections.append((v, tau))
+    return work, reflections
+
+
+def _reflection(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return v with v[0] = 1, tau and beta for each row x: (1 - tau v v^T) x is beta and zeros."""
+    alpha, rest = x[:, 0].clone(), x[:, 1:].contiguous()
+    squares = gemm(rest[:, None], rest[:, :, None])[:, 0, 0]
+    turned = squares != 0
+    root = sqrt(alpha * alpha + squares)
+    beta = torch.where(turned, torch.where(alpha < 0, root, -root), alpha)
+    v = torch.ones_like(x)
+    v[:, 1:] = torch.where(turned[:, None], rest / (alpha - beta)[:, None], torch.zeros_like(rest))
+    return v, torch.where(turned, (beta - alpha) / beta, torch.zeros_like(beta)), beta
+
+
+def _reflect(work: Tensor, v: Tensor, tau: Tensor) -> None:
+    """Subtract (tau v) times (v^T work) from `work`."""
+    if work.numel():
+        work.sub_((v * tau[:, None])[:, :, None] * gemm(v[:, None], work))
+
+
+def product(reflections: list[Reflection], like: Tensor) -> Tensor:
+    """Return the first columns of the product of all reflections, of the shape and dtype of `like`."""
+    q = torch.eye(*like.shape[1:], dtype=like.dtype).expand(like.shape).contiguous()
+    for j in range(len(reflections) - 1, -1, -1):
+        v, tau = reflections[j]
+        _reflect(q[:, j:, j:], v, tau)
+    return q
+
+
+@handles("aten::geqrf")
+def geqrf(self: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute `aten::geqrf`: the upper triangle with the reflections below it, and their factors."""
+    rows, columns = self.shape[-2:]
+    batch = self.shape[:-2]
+    a, reflections = factored(self.reshape(batch.numel(), rows, columns))
+    tau = a.new_zeros(batch.numel(), len(reflections))
+    for j, (v, factor) in enumerate(reflections):
+        a[:, j + 1 :, j] = v[:, 1:]
+        tau[:, j] = factor
+    return a.reshape(self.shape), tau.reshape(*batch, len(reflections))
+
+
+@handles("aten::linalg_householder_product")
+def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
+    """Compute `aten::linalg_householder_product` of the reflections that `geqrf` returns."""
+    a = input.reshape(input.shape[:-2].numel(), *input.shape[-2:])
+    factors = tau.reshape(a.shape[0], tau.shape[-1])
+    reflections = []
+    for j in range(factors.shape[1]):
+        v = a[:, j:, j].clone(memory_format=torch.contiguous_format)
+        v[:, 0] = 1
+        reflections.append((v, factors[:, j]))
+    return product(reflections, a).reshape(input.shape)
 
 
 _SYMMETRIC_TOLERANCE = {torch.float32: 2.0**-38, torch.float64: 2.0**-50}
@@ -205,3 +286,75 @@ def _signs(rows: Tensor) -> Tensor:
         return rows.new_ones(*rows.shape[:2], 1)
     largest = as_tensor(np.abs(as_array(rows)).argmax(-1))[..., None]
     return torch.where(rows.gather(2, largest) < 0, -1.0, 1.0).to(rows.dtype)
+
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    Solved = tuple[Tensor, Tensor, Tensor, Tensor]
+
+_DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
+
+
+@handles("aten::linalg_lstsq")
+def linalg_lstsq(self: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Solved:
+    """Compute `aten::linalg_lstsq`: the shortest solution; the driver decides what else is returned."""
+    chosen = driver or "gelsy"
+    if chosen not in _DRIVERS:
+        raise RuntimeError(f"torch.linalg.lstsq: parameter `driver` should be one of {_DRIVERS}")
+    is_vector = b.dim() == 1 or (self.dim() - 1 == b.dim() and self.shape[:-1] == b.shape)
+    right = b.unsqueeze(-1) if is_vector else b
+    rows, columns = self.shape[-2:]
+    leading = np.broadcast_shapes(tuple(self.shape[:-2]), tuple(right.shape[:-2]))
+    a = self.expand(*leading, rows, columns).reshape(math.prod(leading), rows, columns)
+    y = right.expand(*leading, *right.shape[-2:]).reshape(a.shape[0], *right.shape[-2:])
+    x, values, rank = _solved(
+        a, y, torch.finfo(self.dtype).eps * max(rows, columns) if rcond is None else rcond
+    )
+    residuals = self.new_zeros(0)
+    if rows > columns and chosen != "gelsy" and bool((rank == columns).all()):
+        residuals = sum_squares_over(gemm(a, x) - y, 1).reshape(*leading, y.shape[2])
+    solution = x.reshape(*leading, columns, y.shape[2])
+    return (
+        solution.squeeze(-1) if is_vector else solution,
+        residuals,
+        rank.new_zeros(0) if chosen == "gels" else rank.reshape(leading),
+        values.reshape(*leading, values.shape[1]) if chosen in {"gelsd", "gelss"} else self.new_zeros(0),
+    )
+
+
+def _solved(a: Tensor, y: Tensor, rcond: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the solutions, the singular values and how many of them count."""
+    u, values, vh = linalg_svd(a)
+    counted = values > values[:, :1] * rcond
+    parts = gemm(u.mT, y) * torch.where(counted, torch.reciprocal(values), 0.0)[:, :, None]
+    return gemm(vh.mT, parts), values, counted.to(torch.int64).sum(1)
+
+
+_DEGREE = 18  # 1 / 19! is below the accuracy of float64
+
+
+@handles("aten::linalg_matrix_exp")
+def linalg_matrix_exp(self: Tensor) -> Tensor:
+    """Compute `aten::linalg_matrix_exp`: a Taylor polynomial, squared as often as the matrix was halved."""
+    if self.dtype not in REAL:
+        refuse("linalg_matrix_exp", f"of {self.dtype} tensors")
+    n = self.shape[-1]
+    a = self.to(torch.float64).reshape(self.shape[:-2].numel(), n, n)
+    norms = as_array(sum_magnitudes_over(a, 1)).max(1, initial=0.0)
+    halvings = np.maximum(np.frexp(np.where(np.isfinite(norms), norms, 0.0))[1], 0)
+    out = _polynomial(as_tensor(np.ldexp(as_array(a), -halvings[:, None, None])))
+    for turn in range(int(halvings.max(initial=0))):
+        here = as_tensor(halvings > turn)
+        out[here] = gemm(out[here], out[here])
+    out[as_tensor(~np.isfinite(norms))] = torch.nan
+    return out.reshape(self.shape).to(self.dtype)
+
+
+def _polynomial(a: Tensor) -> Tensor:
+    """Return 1 + a (1 + a/2 (1 + a/3 (…)))."""
+    unit = torch.eye(a.shape[-1], dtype=a.dtype)
+    out = unit.expand(a.shape).clone()
+    for k in range(_DEGREE, 0, -1):
+        out = unit + gemm(a, out) / k
+    return out
