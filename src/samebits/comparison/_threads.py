@@ -104,8 +104,10 @@ class Trajectories:
         known = self._owned.get(key)
         if known is None or known[0] is not event.tensors:
             positions = [i for i in owned(event) if event.tensors[i].name not in self._excluded]
+            # Plain texts: the `repr` of a role names its class, and would change `final_digest`.
             shown = [
-                (event.tensors[i].role, event.tensors[i].dtype, event.tensors[i].shape) for i in positions
+                (str(event.tensors[i].role), event.tensors[i].dtype, event.tensors[i].shape)
+                for i in positions
             ]
             known = self._owned[key] = (event.tensors, positions, repr(shown).encode())
         return known[1], known[2]
@@ -348,7 +350,7 @@ def _by_contents(step: Step, excluded: Collection[str]) -> dict[Any, list[EventT
     event = step.ends[-1]
     for i, info in enumerate(event.tensors):
         if info.name not in excluded:
-            key = (info.role, NUMBER.sub("", info.name), info.dtype, info.shape)
+            key = (str(info.role), NUMBER.sub("", info.name), info.dtype, info.shape)
             tensors.setdefault(key, []).append(EventTensor(event, i))
     return tensors
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from samebits.comparison._threads import Trajectories, divergence_of, pair_trajectories
 from samebits.records.events import Event, TensorInfo
+from samebits.records.kinds import Role
 
 FIRST, SECOND = "SGD.0.0", "SGD.0.0#2"
 
@@ -59,3 +60,25 @@ def test_gradients_of_a_model_that_is_gone_are_forgotten_at_the_next_pass():
         for text in ("one", "two")
     ]
     assert differ(*runs)
+
+
+def test_the_digest_of_a_state_does_not_depend_on_how_a_role_is_written():
+    """`Role` was a plain text in older versions: their `final_digest` of the same state must not change."""
+
+    class Other(str):
+        """A text with a `repr` of its own, as a member of an enumeration has."""
+
+        __slots__ = ()
+
+        def __repr__(self):
+            return f"<Other: {str(self)!r}>"
+
+        __str__ = str.__str__
+
+    states = []
+    for role in ("param", Other("param"), Role.PARAM):
+        info = TensorInfo(role, FIRST, "float32", (4,))
+        owner = "optimizer 1 owns 0"
+        step = Event(0, "step", 0, "SGD.step", None, None, "", "T2", owner, (info,), (b"w" * 16,), ())
+        states.append(run(step).listed[1].state(0))
+    assert states[0] == states[1] == states[2]

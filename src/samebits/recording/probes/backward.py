@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.builtin_proxies import leave_no_line, unseen
@@ -15,7 +17,7 @@ from samebits.records.kinds import EventKind
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
     from samebits.recording._recorder import Recorder
@@ -35,6 +37,7 @@ class BackwardProbe:
 
     Attributes:
         pending: whether there was a backward pass since the last boundary; `OptimizerProbe` resets it.
+        threads: tells the parameters whose gradients a training thread may read.
     """
 
     def __init__(self, recorder: Recorder, state: StateTracker, boundaries: StateProbe) -> None:
@@ -43,6 +46,7 @@ class BackwardProbe:
         self._boundaries = boundaries
         self._patches = Patches()
         self._local = threading.local()
+        self.threads = GradientThreads()
         self.running = 0
         self.pending = False
         self.seen: dict[str, tuple[int, int]] = {}
@@ -126,7 +130,8 @@ class BackwardProbe:
         recorder = self._recorder
         recorder.seen.backward = True
         recorder.value(EventKind.LOSS, "backward", frame, roots, _positions(len(roots)))
-        gradients = self._state.gradients()
+        with self.threads.readable() as may_read:
+            gradients = self._state.gradients(may_read)
         if gradients:
             names, tensors = zip(*gradients, strict=True)
             recorder.value(EventKind.GRAD, "backward", frame, tensors, names)
@@ -146,7 +151,8 @@ class BackwardProbe:
     def _close_step(self, op: str) -> None:
         recorder = self._recorder
         if not recorder.seen.optimizer:
-            recorder.seen.optimizer = self._state.is_optimized()
+            with self.threads.readable() as may_read:
+                recorder.seen.optimizer = self._state.is_optimized(may_read)
         self.pending = True
         if not recorder.seen.optimizer:
             self._boundaries.close_step(op)
@@ -155,16 +161,68 @@ class BackwardProbe:
     def _search_leaves(self, roots: list[Any], frame: FrameType) -> None:
         """Find trained tensors that no module or optimizer holds, by a walk over the autograd graph.
 
-        The cost of the walk grows with the graph, so a script in which the first passes have no such tensors
-        is searched again only at growing distances.
+        The cost of the walk grows with the graph. So a script that trains in one thread, and in which the
+        first passes have no such tensors, is searched again only at growing distances.
         """
         self._passes += 1
         passes = self._passes
-        if not self._bare and passes > _ALWAYS_SEARCHED and passes & (passes - 1):
+        is_due = self._bare or passes <= _ALWAYS_SEARCHED or not passes & (passes - 1)
+        if not self.threads.begin() and not is_due:
             return
-        for leaf in graph_leaves(roots):
+        leaves = graph_leaves(roots)
+        self.threads.reach(leaves)
+        for leaf in leaves:
             if self._state.learn(leaf, _name_of(leaf, frame)):
                 self._bare = True
+
+
+class GradientThreads:
+    """Tells the parameters whose gradients a training thread may read.
+
+    Example: two threads train a model each. One reads `.grad` of a parameter of the other, whose backward
+    pass frees that gradient in C++, without the GIL: the process dies. So once a second thread runs a
+    backward pass, each thread reads only the gradients of what its own passes reach.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a garbage collection in the block may run a script's backward pass
+        self._known: set[int] = set()
+        self._local = threading.local()
+
+    def begin(self) -> bool:
+        """Note that this thread runs a backward pass; tell whether it must say what the pass reaches."""
+        thread = threading.get_ident()
+        if thread not in self._known:
+            with self._lock:  # a thread that believed itself alone reads to its end
+                self._known.add(thread)
+        return len(self._known) > 1
+
+    def reach(self, leaves: list[Any]) -> None:
+        """Note the leaves that a backward pass of this thread reaches."""
+        reached = self._reached()
+        for leaf in leaves:
+            reached[id(leaf)] = weakref.ref(leaf)
+
+    @contextmanager
+    def readable(self) -> Iterator[Callable[[Any], bool]]:
+        """Tell, inside the `with` block, whether the gradient of a parameter may be read."""
+        with self._lock:
+            if len(self._known) < 2:
+                yield _always
+                return
+        reached = self._reached()
+        yield lambda parameter: id(parameter) in reached and reached[id(parameter)]() is parameter
+
+    def _reached(self) -> dict[int, weakref.ref[Any]]:
+        local = self._local
+        if not hasattr(local, "reached"):
+            local.reached = {}
+        reached: dict[int, weakref.ref[Any]] = local.reached
+        return reached
+
+
+def _always(_: Any) -> bool:
+    return True
 
 
 def graph_leaves(roots: list[Any]) -> list[Any]:

@@ -165,10 +165,12 @@ class OptimizerProbe:
         sites = recorder.sites
         sites.optimizer_site = sites.find(frame) if len(self._running) == 1 else None
         seen = self._backward.seen
+        with self._backward.threads.readable() as may_read:
+            # What the others hold may be clipped by now, or not: that depends on the order.
+            gradients = self._state.gradients(may_read, optimizer if is_late else None)
         changed = [
             (name, gradient)
-            # What the others hold may be clipped by now, or not: that depends on the order.
-            for name, gradient in self._state.gradients(optimizer if is_late else None)
+            for name, gradient in gradients
             if seen.get(name) != (id(gradient), version_of(gradient))
         ]
         if changed and recordable(tensors := [gradient for _, gradient in changed]):

@@ -15,7 +15,7 @@ from samebits.records.events import Ownership, TensorInfo
 from samebits.records.kinds import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.modules import ModuleRegistry
@@ -162,10 +162,14 @@ class StateTracker:
                     if not self.registry.holds(parameter):
                         self.registry.adopt(parameter)
 
-    def is_optimized(self) -> bool:
-        """Tell whether some optimizer, older ones too, holds a known parameter that has a gradient."""
+    def is_optimized(self, may_read: Callable[[Any], bool]) -> bool:
+        """Tell whether some optimizer, older ones too, holds a known parameter that has a gradient.
+
+        Args:
+            may_read: whether the gradient of a parameter may be read; of others it is not asked for.
+        """
         known = chain(self._main().parameters, self._living())
-        ids = {id(tensor) for _, tensor in known if tensor.grad is not None}
+        ids = {id(tensor) for _, tensor in known if may_read(tensor) and tensor.grad is not None}
         optimizers = chain(self._optimizers.values(), self._older_optimizers)
         return any(
             id(parameter) in ids
@@ -241,16 +245,17 @@ class StateTracker:
         self._owned.clear()
         self._dicts, self._seen_version = [], -1
 
-    def gradients(self, optimizer: Any = None) -> list[tuple[str, Any]]:
+    def gradients(self, may_read: Callable[[Any], bool], optimizer: Any = None) -> list[tuple[str, Any]]:
         """Return (name, gradient) of every known parameter that has one.
 
         Args:
+            may_read: whether the gradient of a parameter may be read; the others are left out.
             optimizer: only of parameters that it holds.
         """
-        known = chain(self._main().parameters, self._living())
+        known = [each for each in chain(self._main().parameters, self._living()) if may_read(each[1])]
         if optimizer is not None:
             held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-            known = chain([(name, tensor) for name, tensor in known if id(tensor) in held])
+            known = [(name, tensor) for name, tensor in known if id(tensor) in held]
         return [(name, g) for name, g in [(name, t.grad) for name, t in known] if g is not None]
 
     def optimizers(self) -> list[Any]:
