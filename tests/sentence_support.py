@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.records.notes import Note, NoteCode
 from samebits.report import evidence
 from samebits.report.notes import sentence
+from samebits.report.reasons import sentence_or_none
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding
@@ -34,7 +36,7 @@ def confirmed_by(finding: Finding) -> str:
 
 def text_evidence(text: str) -> Evidence:
     """Evidence whose sentence is this text."""
-    return Evidence.of(EvidenceCode.RANKS_DIFFER, text)
+    return Evidence.of(EvidenceCode.RANKS_DIFFER, text_reason(text))
 
 
 def notes_of(result: Noted) -> tuple[str, ...]:
@@ -45,3 +47,13 @@ def notes_of(result: Noted) -> tuple[str, ...]:
 def text_note(text: str) -> Note:
     """A note whose sentence is this text."""
     return Note.of(NoteCode.TEXT, text)
+
+
+def text_reason(text: str) -> Reason:
+    """A reason whose sentence is this text."""
+    return Reason.of(ReasonCode.SEEN_FAILURE, text)
+
+
+def reason_of(comparison: object) -> str | None:
+    """The reason of a comparison as a sentence."""
+    return sentence_or_none(comparison.reason)  # type: ignore[attr-defined]

@@ -126,7 +126,7 @@ class EvidenceCode(StrEnum):
 
     # Of ranks.
     RANKS_DIFFER = "ranks-differ"
-    """How, in words."""
+    """The `Reason`."""
     DIFFERENT_BEFORE_FIRST_STEP = "different-before-first-step"
     NO_GRADIENT = "no-gradient"
     GRADIENTS_EQUAL = "gradients-equal"

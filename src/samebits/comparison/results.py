@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from samebits._runtime.frames import Site
     from samebits.comparison.evidence import Evidence
+    from samebits.comparison.reasons import Reason
     from samebits.comparison.replayed import Replayed, Rerun
     from samebits.recording.distance import Difference
     from samebits.recording.sites import LibraryCall
@@ -275,7 +276,7 @@ class Comparison:
     """
 
     verdict: Verdict
-    reason: str | None
+    reason: Reason | None
     steps: int
     findings: tuple[Finding, ...] = ()
     notes: tuple[Note, ...] = ()

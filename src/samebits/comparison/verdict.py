@@ -11,11 +11,12 @@ from samebits._text.masking import MASK, NOT_RECORDED
 from samebits.comparison._step_findings import reported_findings, step_findings, value_finding
 from samebits.comparison._threads import survey_runs
 from samebits.comparison.origin import find_origins
+from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
 from samebits.environment import FactDifference, bit_relevant_differences
 from samebits.errors import SamebitsError
 from samebits.records.kinds import Level
-from samebits.records.notes import Note, NoteCode, RecordedPart, listed, lost_state
+from samebits.records.notes import Note, NoteCode, listed, lost_state
 from samebits.records.reader import RecordReader
 
 if TYPE_CHECKING:
@@ -25,21 +26,16 @@ if TYPE_CHECKING:
     from samebits.comparison._survey import Survey
     from samebits.comparison.lookup import Record
     from samebits.comparison.results import Finding, Verdict
-    from samebits.comparison.steps import Key
     from samebits.records.events import RunInfo
 
 
-def another_command(a: RunInfo, b: RunInfo) -> str | None:
+def another_command(a: RunInfo, b: RunInfo) -> Reason | None:
     """Return the reason why two records are of different commands; None if they seem to be of one."""
     (script_a, rest_a), (script_b, rest_b) = _split(a.command), _split(b.command)
     if script_a != script_b:
-        names = " and ".join(script or "none" for script in (script_a, script_b))
-        return f"the records are of two scripts, {names}: compare runs of one script"
+        return Reason.of(ReasonCode.OTHER_SCRIPTS, script_a, script_b)
     if rest_a != rest_b and NOT_RECORDED not in (*rest_a, *rest_b):
-        return (
-            f"the two runs had different arguments, `{' '.join(rest_a) or 'none'}` and"
-            f" `{' '.join(rest_b) or 'none'}`: compare runs of the same command"
-        )
+        return Reason.of(ReasonCode.OTHER_ARGUMENTS, rest_a, rest_b)
     return None
 
 
@@ -60,13 +56,7 @@ def _split(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     return os.path.basename(command[0]) if command else "", command[1:]
 
 
-_UNTRAINED = " (the script trains nothing: each value that it reads out is a step)"
 _LISTED = 12  # differences between environments
-_STATE_PARTS = {
-    RecordedPart.STEP.value: "a step",
-    RecordedPart.BACKWARD.value: "a backward pass",
-    RecordedPart.LAST_STATE.value: "the last state",
-}
 _OF_TORCH = {("torch", "version"), ("torch", "git"), ("torch", "switches")}  # these facts tell builds apart
 
 
@@ -100,7 +90,7 @@ def judge(a: Record, b: Record, excluded: Collection[str] = ()) -> Comparison:
     state = _state(a.info, b.info, result, unfit)
     reported = reported_findings(a, b, result) if state == "identical" else ()
     if reported:
-        reason = only_reported(len(result.reported), trained=result.has_state)
+        reason = Reason.of(ReasonCode.ONLY_REPORTED, len(result.reported), result.has_state)
     doubt = (Note.of(NoteCode.UNFIT, unfit),) if unfit else ()
     return Comparison(
         "different", reason, steps, findings[:1], notes + doubt, result.final_digest,
@@ -110,7 +100,7 @@ def judge(a: Record, b: Record, excluded: Collection[str] = ()) -> Comparison:
     )  # fmt: skip
 
 
-def _state(a: RunInfo, b: RunInfo, result: Survey, unfit: str | None) -> Verdict:
+def _state(a: RunInfo, b: RunInfo, result: Survey, unfit: Reason | None) -> Verdict:
     """Judge the state alone, of runs that differ.
 
     Where there is no state at all, only the values that are read out count.
@@ -122,18 +112,7 @@ def _state(a: RunInfo, b: RunInfo, result: Survey, unfit: str | None) -> Verdict
     return "identical" if unfit is None else "not_judged"
 
 
-def only_reported(number: int, *, trained: bool) -> str:
-    """Return the headline for runs in which only values that are read out differ.
-
-    Args:
-        number: how many such values there are.
-        trained: whether the script trains; otherwise there are only saved values.
-    """
-    what = "the training is identical at every step" if trained else "what is saved is identical"
-    return f"{what}; {number} reported value{' differs' if number == 1 else 's differ'}"
-
-
-def _difference(a: Record, b: Record, result: Survey) -> str | None:
+def _difference(a: Record, b: Record, result: Survey) -> Reason | None:
     """Return the reason why the runs differ; None when they do not."""
     if result.first is not None:
         return _first_difference(result)
@@ -143,24 +122,20 @@ def _difference(a: Record, b: Record, result: Survey) -> str | None:
     return None if result.has_state else _other_outputs(result)
 
 
-def _first_difference(result: Survey) -> str:
+def _first_difference(result: Survey) -> Reason:
     assert result.first is not None  # noqa: S101 - for the type checker
     step, pairs = result.first.step, result.first.state.pairs
-    n = result.before
-    before = (
-        "" if n == 0 else f"; the {n} steps before it are identical" if n > 1 else "; step 0 is identical"
-    )
     if pairs:
-        more = f" and {len(pairs) - 1} more" if len(pairs) > 1 else ""
-        return f"the state differs at step {step}: {pairs[0].text()}{more}{before}"
+        tensor = pairs[0].role, pairs[0].name, pairs[0].info
+        return Reason.of(ReasonCode.STATE_DIFFERS, step, tensor, len(pairs), result.before)
     later = result.first_state
-    also = "" if later is None or later is result.first else f"; the state differs from step {later.step} on"
     saved = later is result.first
-    untrained = "" if result.trained or result.several_threads else _UNTRAINED
-    return f"a value that was {'saved' if saved else 'read'} differs at step {step}{untrained}{before}{also}"
+    also = None if later is None or saved else later.step
+    trained = result.trained or result.several_threads
+    return Reason.of(ReasonCode.VALUE_DIFFERS, step, saved, trained, result.before, also)
 
 
-def _other_number(a: RunInfo, b: RunInfo, result: Survey) -> str | None:
+def _other_number(a: RunInfo, b: RunInfo, result: Survey) -> Reason | None:
     """Return a reason if the numbers of steps differ. Only a run that ended by itself tells its number."""
     ours, theirs = result.totals
     if ours == theirs or {a.status, b.status} - {"finished", "stopped"}:
@@ -168,18 +143,16 @@ def _other_number(a: RunInfo, b: RunInfo, result: Survey) -> str | None:
     fewer = a if ours < theirs else b
     if fewer.status == "stopped":
         return None
-    least = ["at least " if info.status == "stopped" else "" for info in (a, b)]
-    n = min(ours, theirs)
-    same = "" if n == 0 else "; the first is identical" if n == 1 else f"; the first {n} are identical"
-    return f"the runs made different numbers of steps, {least[0]}{ours} and {least[1]}{theirs}{same}"
+    stopped = a.status == "stopped", b.status == "stopped"
+    return Reason.of(ReasonCode.OTHER_STEPS, ours, theirs, stopped)
 
 
-def _other_outputs(result: Survey) -> str | None:
+def _other_outputs(result: Survey) -> Reason | None:
     """Return a reason if the values differ of two runs that have no state to compare."""
-    for key, (ours, theirs) in result.extra.items():
+    for (kind, op, site), (ours, theirs) in result.extra.items():
         if (ours and theirs) or not result.whole_sites:
-            only = f"{ours} only in the first run, {theirs} only in the second"
-            return f"the runs gave different values at {_where(key)}: {only}"
+            at = (site[0], site[1]) if site else None
+            return Reason.of(ReasonCode.OTHER_VALUES, kind, op, at, ours, theirs)
     return None
 
 
@@ -189,42 +162,36 @@ def _unmatched_finding(a: Record, b: Record, result: Survey) -> tuple[Finding, .
     return (value_finding(a, b, *result.unmatched),)
 
 
-def _unfit(a: RunInfo, b: RunInfo, result: Survey) -> str | None:
+def _unfit(a: RunInfo, b: RunInfo, result: Survey) -> Reason | None:
     """Return the reason why records cannot vouch for two whole runs; None when they can."""
     parts = [part for part in (_ending("first", a), _ending("second", b)) if part]
     if not parts:
         return _lost_state(a, b)
     n = result.boundaries
-    compared = f"{n} step{'' if n == 1 else 's'} of both could be compared"
     if len(parts) == 2 and a.status == b.status and a.failure == b.failure:
-        how = (
-            "were killed or are still running"
-            if a.status == "running"
-            else f"failed: {a.failure or 'no reason known'}"
-        )
-        return f"both runs {how}; {compared}"
-    return f"{'; '.join(parts)}; {compared}"
+        if a.status == "running":
+            return Reason.of(ReasonCode.BOTH_KILLED, n)
+        return Reason.of(ReasonCode.BOTH_FAILED, a.failure, n)
+    return Reason.of(ReasonCode.NOT_WHOLE, tuple(parts), n)
 
 
-def _lost_state(a: RunInfo, b: RunInfo) -> str | None:
+def _lost_state(a: RunInfo, b: RunInfo) -> Reason | None:
     """Return a reason if a probe failed to record the state, so that equal digests are not enough."""
     lost = [lost_state(info.notes) for info in (a, b)]
     note = lost[0] or lost[1]
     if note is None:
         return None
-    which = "both runs" if all(lost) else "the first run" if lost[0] else "the second run"
+    which = "both" if all(lost) else "first" if lost[0] else "second"
     part, error, _ = note.arguments
-    lost_part = f"recording of {_STATE_PARTS[part]} failed and left something out ({error})"
-    return f"the state could not be recorded in {which}: {lost_part}"
+    return Reason.of(ReasonCode.STATE_NOT_RECORDED, which, part, error)
 
 
-def _ending(which: str, info: RunInfo) -> str:
+def _ending(which: str, info: RunInfo) -> Reason | None:
     if info.status == "failed":
-        status = "" if info.exit_status is None else f" with status {info.exit_status}"
-        return f"the {which} run failed{status}" + (f" ({info.failure})" if info.failure else "")
+        return Reason.of(ReasonCode.RUN_FAILED, which, info.exit_status, info.failure)
     if info.status == "running":
-        return f"the {which} run never ended its record" + (f" ({info.failure})" if info.failure else "")
-    return ""
+        return Reason.of(ReasonCode.RUN_NEVER_ENDED, which, info.failure)
+    return None
 
 
 def _steps(result: Survey) -> int:
@@ -264,12 +231,6 @@ def _environment(a: RunInfo, b: RunInfo) -> list[Note]:
     notes = [Note.of(NoteCode.ENVIRONMENT, fact) for fact in facts[:_LISTED]]
     rest = len(facts) - _LISTED
     return [*notes, Note.of(NoteCode.MORE_OF_ENVIRONMENT, rest)] if rest > 0 else notes
-
-
-def _where(key: Key) -> str:
-    kind, op, site = key
-    at = f" at {site[0]}:{site[1]}" if site else ""
-    return f"the {kind} `{op}`{at}"
 
 
 def compare_records(a: str | Path, b: str | Path) -> Comparison:

@@ -43,7 +43,7 @@ class NoteCode(StrEnum):
 
     # Of a comparison of two records.
     UNFIT = "unfit"
-    """The reason why the records cannot speak for whole runs."""
+    """The `Reason` why the records cannot speak for whole runs."""
     EXCLUDED = "excluded"
     """Names of state tensors, in order."""
     ONE_SIDED_VALUES = "one-sided-values"
@@ -110,7 +110,8 @@ class NoteCode(StrEnum):
     EXIT_STATUS = "exit-status"
     """The script, its status."""
     READ_EARLIER_FILES = "read-earlier-files"
-    """Number of the run, the first files as (path, site), number of others, reason for the previous run."""
+    """Number of the run, the first files as (path, site), number of others, `Reason` for the
+    previous run or None."""
     DIFFERENCE_NOT_SEEN_AGAIN = "difference-not-seen-again"
     INTERVENTIONS_IN_DOUBT = "pins-in-doubt"
     """A `Confirmation`; `which` or `chance`: what there was no time for."""
@@ -135,7 +136,7 @@ class NoteCode(StrEnum):
     """The reason."""
     NOT_REPLAYED = "not-replayed"
     REPLAY_DIFFERED = "replay-differed"
-    """True if some operation did not repeat; how the runs differ."""
+    """True if some operation did not repeat; the `Reason` why the runs differ."""
 
     # Of a check of resuming.
     WHOLE_RUN = "whole-run"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from samebits.report import json as json_report
 from samebits.report import text
 from samebits.report.notes import sentences
+from samebits.report.reasons import sentence_or_none
 from samebits.report.style import Style
 from samebits.verification import verify_records
 
@@ -50,7 +51,7 @@ class ComparedRecords:
     @property
     def reason(self) -> str | None:
         """The reason why the runs differ or could not be judged; None when they are identical."""
-        return self.comparison.reason
+        return sentence_or_none(self.comparison.reason)
 
     @property
     def steps(self) -> int:

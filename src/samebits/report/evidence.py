@@ -8,6 +8,7 @@ from samebits.comparison.evidence import EvidenceCode
 from samebits.comparison.results import generator_words, site_text, tensor_text
 from samebits.interventions import intervention_named
 from samebits.records.kinds import EventKind
+from samebits.report import reasons
 from samebits.rng.sources import words_of
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
         "have worked: the cause is still open"
     ),
     EvidenceCode.INTERVENTIONS_DID_NOT_HELP: _interventions_in_vain,
-    EvidenceCode.RANKS_DIFFER: "{}",
+    EvidenceCode.RANKS_DIFFER: reasons.sentence,
     EvidenceCode.DIFFERENT_BEFORE_FIRST_STEP: (
         "they differ before the first step: they were loaded or made differently after the wrapping"
     ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.report import evidence
 from samebits.report.notes import sentences
+from samebits.report.reasons import sentence_or_none
 
 if TYPE_CHECKING:
     from samebits._runtime.frames import Site
@@ -32,7 +33,7 @@ def render(comparison: Comparison, fix: Fix | None = None) -> str:
             "verdict": comparison.verdict,
             "state": comparison.state,
             "steps": comparison.steps,
-            "reason": comparison.reason,
+            "reason": sentence_or_none(comparison.reason),
             "child": comparison.child or None,
             "findings": [_finding(finding) for finding in _findings(comparison)],
             "reported": [_finding(finding) for finding in comparison.reported],
@@ -154,7 +155,7 @@ def _fix(fix: Fix) -> dict[str, Any]:
         "changes": list(fix.patch.why) if fix.patch is not None else [],
         "confirmed": fix.confirmed,
         "pairs": fix.pairs,
-        "still": fix.still or None,
+        "still": sentence_or_none(fix.still),
         "refusals": list(fix.refusals),
         "applied": fix.applied,
     }

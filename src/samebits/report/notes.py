@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from samebits.comparison.ranks.facts import some, words
@@ -10,12 +9,14 @@ from samebits.comparison.results import site_text
 from samebits.errors import SamebitsError
 from samebits.interventions import intervention_named
 from samebits.records.notes import NoteCode, RecordedPart
-from samebits.report import evidence
+from samebits.report import evidence, reasons
+from samebits.report.reasons import loader_words as _loader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from samebits._runtime.frames import Site
+    from samebits.comparison.reasons import Reason
     from samebits.environment import FactDifference
     from samebits.records.kinds import EventKind
     from samebits.records.notes import Note
@@ -181,10 +182,6 @@ def _rank_steps(*numbers: tuple[int, tuple[int, ...]]) -> str:
     return f"the ranks made different numbers of steps: {told}"
 
 
-def _loader(site: Site | None) -> str:
-    return "a DataLoader" if site is None else f"the DataLoader at {os.path.basename(site.file)}:{site.line}"
-
-
 def _on_no_rank(site: Site | None, epoch: int, missing: int, size: int) -> str:
     verb = "is" if missing == 1 else "are"
     return f"{_loader(site)}, epoch {epoch}: {missing} of {size} samples {verb} on no rank"
@@ -210,14 +207,14 @@ def _same_seeds(site: Site | None, *ranks: int) -> str:
     )
 
 
-def _earlier_files(run: int, files: tuple[tuple[str, Site], ...], more: int, before: str | None) -> str:
+def _earlier_files(run: int, files: tuple[tuple[str, Site], ...], more: int, before: Reason | None) -> str:
     shown = "; ".join(f"{path}, read at {site_text(site)}" for path, site in files)
     listed = shown + (f" and {more} more" if more else "")
     text = (
         f"run {run} read what run {run - 1} had written ({listed}); `--fresh` gives each run its own copy of "
         "the folder"
     )
-    compared = f". Run {run + 1} is compared with run {run}; of run 1 {before}"
+    compared = f". Run {run + 1} is compared with run {run}; of run 1 {reasons.sentence_or_none(before)}"
     return text if before is None else text + compared
 
 
@@ -234,7 +231,7 @@ def _children(*others: tuple[str, int | None]) -> str:
     return f"the state differs in other child processes too: {_listed(told, _MOST_CHILDREN)}"
 
 
-def _replay_differed(unrepeated: bool, how: str | None) -> str:  # noqa: FBT001 - as a note holds it
+def _replay_differed(unrepeated: bool, how: Reason | None) -> str:  # noqa: FBT001 - as a note holds it
     why = (
         "which is possible if operations do not repeat"
         if unrepeated
@@ -242,7 +239,8 @@ def _replay_differed(unrepeated: bool, how: str | None) -> str:  # noqa: FBT001 
         "more often), a thread raced, something beside them depends on time, or torch chose other "
         "operations because it was watched (docs/reference/recording.md)"
     )
-    return f"the run with operations executed again gave different bits from run 1, {why}: {how}"
+    told = f"{why}: {reasons.sentence_or_none(how)}"
+    return f"the run with operations executed again gave different bits from run 1, {told}"
 
 
 _NOT_PLACED = "run 1's value could not be put in place"
@@ -256,7 +254,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.COMPILED: "torch.compile made {} graph(s): compiled code is recorded by step, not by op",
     NoteCode.COMPILE_OFF: _compile_off,
     NoteCode.TEXT: "{}",
-    NoteCode.UNFIT: "{}",
+    NoteCode.UNFIT: reasons.sentence,
     NoteCode.EXCLUDED: _excluded,
     NoteCode.ONE_SIDED_VALUES: _one_sided,
     NoteCode.GENERATOR_DIFFERED: lambda seen: f"{evidence.sentence(seen)}; nothing that was compared differs",

@@ -11,6 +11,7 @@ from samebits.comparison.ranks.facts import some, words
 from samebits.report import evidence
 from samebits.report import json as json_report
 from samebits.report.notes import sentence
+from samebits.report.reasons import sentence_or_none
 from samebits.report.remedy import Sources, place, source_line
 from samebits.report.style import Style, row
 
@@ -33,7 +34,7 @@ def render(result: RankComparison, style: Style, folder: str) -> str:
     comparison = result.comparison
     steps, parameters = _counted(comparison.steps, "step"), _counted(len(result.compared), "parameter")
     told = f"{words(result.ranks)}, {steps}, {parameters} equal at each"
-    lines = headline(comparison, style, told if comparison.verdict == "identical" else comparison.reason)
+    lines = headline(comparison, style, told)
     for number, finding in enumerate(comparison.findings):
         lines += _finding(finding, style, folder, number=number)
     lines.append("")
@@ -59,7 +60,7 @@ def render_launches(comparison: Comparison, ranks: tuple[int, ...], style: Style
         style: colour and width.
     """
     told = f"2 launches, {words(ranks)} each, {_counted(comparison.steps, 'step')}"
-    lines = headline(comparison, style, told if comparison.verdict == "identical" else comparison.reason)
+    lines = headline(comparison, style, told)
     for note in comparison.notes if comparison.verdict != "different" else ():
         lines += style.wrap(printable(f"note: {sentence(note)}"), hanging=6)
     return "\n".join(lines)
@@ -85,8 +86,15 @@ def launch_rows(result: LaunchComparison, style: Style, folder: str) -> str:
     return "\n".join(["", *lines])
 
 
-def headline(comparison: Comparison, style: Style, text: str | None) -> list[str]:
-    """Return the verdict in one sentence."""
+def headline(comparison: Comparison, style: Style, told: str) -> list[str]:
+    """Return the verdict in one sentence.
+
+    Args:
+        comparison: the verdict.
+        style: colour and width.
+        told: what was compared, for a verdict without a reason.
+    """
+    text = told if comparison.verdict == "identical" else sentence_or_none(comparison.reason)
     word = comparison.verdict.replace("_", " ")
     lines = style.wrap(f"{word}: {printable(text or 'no reason was given')}", hanging=2)
     lines[0] = style.paint(word, "bold", _COLOURS[comparison.verdict]) + lines[0][len(word) :]

@@ -17,6 +17,7 @@ from samebits._runtime.frames import Site
 from samebits._text import files
 from samebits._text.printable import printable
 from samebits.report.evidence import intervention_words
+from samebits.report.reasons import sentence_or_none
 from samebits.report.style import LABEL, Style, number, row
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def fix_lines(fix: Fix, style: Style, folder: str) -> list[str]:
         style: colour and width.
         folder: paths are shown relative to it.
     """
-    words = "applied, " + fix.words() if fix.applied else fix.words()
+    words = ("applied, " if fix.applied else "") + _confirmed(fix)
     lines = ["", *style.wrap(printable(f"fix: {words}".replace(folder + os.sep, "")), hanging=2)]
     lines[1] = style.paint("fix", "bold") + lines[1][len("fix") :]
     for line in fix.diff.decode(errors="replace").splitlines():
@@ -168,3 +169,12 @@ def _refusals(fix: Fix) -> list[str]:
     more = len(fix.refusals) - _MOST_REFUSALS
     shown = [f"not changed: {why}" for why in fix.refusals[:_MOST_REFUSALS]]
     return shown + ([f"and {more} more (--json lists all)"] if more > 0 else [])
+
+
+def _confirmed(fix: Fix) -> str:
+    """Say whether a patch was confirmed."""
+    if fix.patch is None:
+        return "no patch could be made"
+    if fix.confirmed:
+        return f"confirmed by {fix.pairs} pair" + ("" if fix.pairs == 1 else "s")
+    return f"not confirmed: {sentence_or_none(fix.still) or 'it was not tried'}"

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from samebits.report.notes import sentences
+from samebits.report.reasons import said
 
 if TYPE_CHECKING:
     from samebits._runtime.frames import Site
@@ -21,7 +22,7 @@ def render(result: ResumeCheck) -> str:
             "schema": SCHEMA,
             "verdict": result.verdict,
             "steps": result.steps,
-            "reason": result.reason,
+            "reason": said(result.reason),
             "kills": [_kill(kill) for kill in result.kills],
             "notes": sentences(result.notes),
             "final_digest": list(result.final_digest),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from samebits._text.printable import printable
 from samebits.records.kinds import EventKind
 from samebits.report.notes import sentences
+from samebits.report.reasons import said
 from samebits.report.remedy import Sources, place, source_line
 from samebits.report.style import Style, number
 
@@ -62,8 +63,8 @@ def render(result: ResumeCheck, style: Style, folder: str, *, verbose: bool = Fa
 def _headline(result: ResumeCheck) -> str:
     if result.verdict == "identical":
         total = sum(kill.compared for kill in result.kills)
-        return f"{result.reason}, {number(total)} steps compared"
-    return result.reason
+        return f"{said(result.reason)}, {number(total)} steps compared"
+    return said(result.reason)
 
 
 def _table(result: ResumeCheck, style: Style) -> list[str]:

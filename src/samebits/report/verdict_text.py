@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from samebits._text.printable import printable
 from samebits.causes import Cause
 from samebits.report import evidence
+from samebits.report.reasons import sentence_or_none
 from samebits.report.remedy import Sources, place, source_line
 from samebits.report.style import Style, number
 
@@ -79,8 +80,8 @@ def _identical(result: Verification) -> str:
 
 def _different(result: Verification) -> str:
     which = f"run {len(result.compared)} against run 1: " if len(result.compared) > 2 else ""
-    return which + (result.comparison.reason or "the two runs gave different bits")
+    return which + (sentence_or_none(result.comparison.reason) or "the two runs gave different bits")
 
 
 def _not_judged(result: Verification) -> str:
-    return result.comparison.reason or "no reason was given"
+    return sentence_or_none(result.comparison.reason) or "no reason was given"

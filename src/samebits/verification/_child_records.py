@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from samebits.comparison.draw_pairs import draws_before
 from samebits.comparison.origin import find_origins
+from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
-from samebits.comparison.verdict import judge, only_reported
+from samebits.comparison.verdict import judge
 from samebits.errors import SamebitsError
 from samebits.recording.children import SUFFIX, children_folder
 from samebits.recording.farewell import read_info
@@ -185,11 +186,11 @@ def with_children(
     if apart:  # the first is explained; in others the same line may differ, or another one
         name, result = next(iter(apart.items()))
         notes = (*result.notes, *_also(apart, name))
-        reason = f"in the child process {name}: {result.reason}"
+        reason = Reason.of(ReasonCode.IN_CHILD, name, result.reason)
         return replace(result, reason=reason, child=name, notes=notes)
     for result in judged.values():
         if result.verdict == "not_judged":
-            return _doubted(comparison, str(result.reason))
+            return _doubted(comparison, result.reason)
     return _joined(comparison, judged)
 
 
@@ -206,12 +207,12 @@ def _judged(
     first, second = paths
     if first is None or second is None:
         which = "first" if first is None else "second"
-        reason = f"the child process {name} trained, and there is no record of it in the {which} run"
+        reason = Reason.of(ReasonCode.CHILD_WITHOUT_RECORD, name, which)
         return Comparison("not_judged", reason, 0)
     with tools.open_record(str(first)) as a, tools.open_record(str(second)) as b:
         comparison = tools.judge(a, b, excluded=excluded)
     if comparison.verdict == "not_judged":
-        return replace(comparison, reason=f"in the child process {name}: {comparison.reason}")
+        return replace(comparison, reason=Reason.of(ReasonCode.IN_CHILD, name, comparison.reason))
     return comparison
 
 
@@ -219,20 +220,15 @@ def _by_chance(name: str, comparison: Comparison) -> Comparison:
     """Take back the verdict over one of several pool processes that trained: chance gives each its tasks."""
     if comparison.verdict != "different":
         return comparison
-    reason = (
-        f"the child process {name} of a pool did other work in each run: which process of a pool "
-        "takes which task is chance, so the runs cannot be compared"
-    )
-    return Comparison("not_judged", reason, comparison.steps)
+    return Comparison("not_judged", Reason.of(ReasonCode.POOL_BY_CHANCE, name), comparison.steps)
 
 
-def _doubted(comparison: Comparison, reason: str) -> Comparison:
+def _doubted(comparison: Comparison, reason: Reason | None) -> Comparison:
     """Return a verdict whose state a child leaves open."""
     if comparison.verdict == "identical":
         return replace(comparison, verdict="not_judged", state="not_judged", reason=reason)
-    number = len(comparison.reported)
-    differs = f"{number} reported value{' differs' if number == 1 else 's differ'}"
-    return replace(comparison, state="not_judged", reason=f"{differs}; of the rest, {reason}")
+    both = Reason.of(ReasonCode.REPORTED_AND_DOUBT, len(comparison.reported), reason)
+    return replace(comparison, state="not_judged", reason=both)
 
 
 def _joined(comparison: Comparison, judged: dict[str, Comparison]) -> Comparison:
@@ -244,12 +240,12 @@ def _joined(comparison: Comparison, judged: dict[str, Comparison]) -> Comparison
     whole = replace(comparison, steps=steps, notes=(*comparison.notes, *notes), reported=reported)
     if not differing:
         return whole
-    reason = only_reported(len(reported), trained=True)
+    reason = Reason.of(ReasonCode.ONLY_REPORTED, len(reported), True)
     if comparison.verdict == "different":
         return replace(whole, reason=reason)
     name, result = next(iter(differing.items()))
     whole = replace(result, steps=steps, notes=(*whole.notes, *result.notes), reported=reported)
-    return replace(whole, reason=f"in the child process {name}: {reason}", child=name)
+    return replace(whole, reason=Reason.of(ReasonCode.IN_CHILD, name, reason), child=name)
 
 
 def focused(run: ScriptRun, child: str) -> ScriptRun:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits._text import files
+from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
 from samebits.diagnosis.patches.edits import Patch, PatchedFile, changed_line
 from samebits.diagnosis.patches.propose import propose
@@ -72,10 +73,10 @@ class Aim:
 
 @dataclass(frozen=True)
 class _Trial:
-    """The result of runs with a patch: `words` is empty where they were identical."""
+    """The result of runs with a patch: `still` says what differed, None where they were identical."""
 
     pairs: int
-    words: str
+    still: Reason | None
     comparison: Comparison | None = None
 
 
@@ -156,7 +157,7 @@ class _Search:
                 return
             project, trial = step
             yield self._fix(project, trial)
-            if not trial.words or trial.comparison is None:
+            if trial.still is None or trial.comparison is None:
                 return
             findings = trial.comparison.findings
 
@@ -172,9 +173,9 @@ class _Search:
                 break
             patched = project.replaced(tuple(file.after for file in patch.files))
             if self._untried is None:
-                self._untried = Fix(patch, self._original.root, still="there was no time to try it")
+                self._untried = Fix(patch, self._original.root, still=Reason.of(ReasonCode.NO_TIME_TO_TRY))
             trial = self._try(patched, needed)
-            if not trial.words or _is_another(trial.comparison, findings):
+            if trial.still is None or _is_another(trial.comparison, findings):
                 self._why += patch.why
                 return patched, trial
             failed = failed or (patched, replace(trial, comparison=None))
@@ -195,13 +196,13 @@ class _Search:
                 second = series.run(self._plan(number, needed, first.record))
             comparison = self._judged(Pair(first, second))
             if comparison.verdict == "different":
-                trial = _Trial(number - 1, "", comparison)
+                trial = _Trial(number - 1, None, comparison)
                 # Where the next origin is not patched as well, it need not be looked for.
                 located = self._terms.effort.rounds > 1
-                return self._located(project, trial) if located else replace(trial, words=_words(comparison))
+                return self._located(project, trial) if located else replace(trial, still=_still(comparison))
             if comparison.verdict != "identical":
-                return _Trial(number - 1, comparison.reason or "the runs with it could not be judged")
-        return _Trial(needed, "")
+                return _Trial(number - 1, comparison.reason or Reason.of(ReasonCode.PATCH_NOT_JUDGED))
+        return _Trial(needed, None)
 
     def _plan(self, number: int, needed: int, reference: str = "") -> Plan:
         words = "trying a patch"
@@ -221,10 +222,10 @@ class _Search:
         runs, target = (pair.first, pair.second), self._series.request.target
         reason = preconditions.failure(runs, target)
         if reason or pair.first.info is None or pair.second.info is None:
-            return Comparison("not_judged", f"with it {reason}", 0)
+            return Comparison("not_judged", Reason.of(ReasonCode.WITH_PATCH, reason), 0)
         comparison, _ = judged(pair, self._runner.tools, target, self._terms.aim.excluded)
         if comparison.verdict == "identical" and comparison.steps < self._terms.least_steps:
-            reason = f"with it the script ends after {comparison.steps} steps, before the difference"
+            reason = Reason.of(ReasonCode.ENDS_EARLY, comparison.steps)
             return replace(comparison, verdict="not_judged", reason=reason)
         return comparison
 
@@ -235,7 +236,7 @@ class _Search:
         runner = replace(self._runner, series=self._patched_series(project))
         localisation = find_operation(runner, trial.comparison, 1, self._terms.aim.excluded)
         comparison = with_origins(trial.comparison, localisation)
-        return replace(trial, comparison=comparison, words=_words(comparison))
+        return replace(trial, comparison=comparison, still=_still(comparison))
 
     def _written(self, project: Project) -> Pairs:
         """Write the changed files of a project beside the records."""
@@ -260,10 +261,10 @@ class _Search:
         files = self._changed(project)
         first = changed_line(files[0].before, files[0].after)
         patch = Patch(tuple(files), tuple(dict.fromkeys(self._why)), first)
-        confirmed = not trial.words
+        confirmed = trial.still is None
         steps = self._terms.effort.max_steps
         return Fix(
-            patch, self._original.root, trial.pairs, confirmed, trial.words, tried=self._tried, steps=steps
+            patch, self._original.root, trial.pairs, confirmed, trial.still, tried=self._tried, steps=steps
         )
 
 
@@ -272,12 +273,12 @@ def _trial_of(run: ScriptRun) -> str:
     return os.path.basename(run.record).removeprefix(_TRIAL).partition("-")[0]
 
 
-def _how_failed(run: ScriptRun) -> str:
+def _how_failed(run: ScriptRun) -> Reason:
     """Say how a run with a patch failed."""
     if run.timed_out:
-        return f"the script did not end with it in {run.seconds:.0f} s"
+        return Reason.of(ReasonCode.PATCH_TIMED_OUT, run.seconds)
     said = run.info.failure if run.info is not None else ""
-    return f"the script fails with it: {said or f'exit status {run.status}'}"
+    return Reason.of(ReasonCode.PATCH_FAILED, said, run.status)
 
 
 def _is_another(comparison: Comparison | None, before: Sequence[Finding]) -> bool:
@@ -298,9 +299,7 @@ def _signature(origin: Origin) -> object:
     )
 
 
-def _words(comparison: Comparison) -> str:
+def _still(comparison: Comparison) -> Reason:
     """Say what still differs, and where."""
     site = comparison.findings[0].origin.site if comparison.findings else None
-    where = f" at {site.file}:{site.line}" if site is not None else ""
-    step = f" in step {comparison.first_step}" if comparison.first_step is not None else ""
-    return f"still differs{where}{step}"
+    return Reason.of(ReasonCode.STILL_DIFFERS, site, comparison.first_step)

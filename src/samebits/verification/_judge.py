@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
 from samebits.comparison.verdict import compare
 from samebits.recording.settings import RecordingSettings
@@ -41,7 +42,7 @@ def run_first(runner: Runner) -> State:
     first = runner.series.run(_plan(runner, 0))
     reason = preconditions.nothing_to_compare(first, runner.request.target)
     notes = first.info.notes if reason and first.info is not None else ()
-    return State(Comparison("not_judged", reason or None, _steps(first), notes=notes), first)
+    return State(Comparison("not_judged", reason, _steps(first), notes=notes), first)
 
 
 def judge(state: State, runner: Runner) -> Iterator[State]:
@@ -78,8 +79,7 @@ def cut_short(state: State, runner: Runner) -> State:
     state = replace(state, interrupted=True)
     if state.comparison.verdict != "identical":
         return state.noted(Note.of(NoteCode.INTERRUPTED))
-    runs = f"{len(state.n_values) + 1} of {runner.request.runs} runs"
-    reason = f"interrupted after {runs}, which gave the same bits"
+    reason = Reason.of(ReasonCode.INTERRUPTED, len(state.n_values) + 1, runner.request.runs)
     comparison = replace(state.comparison, verdict="not_judged", state="not_judged", reason=reason)
     return replace(state, comparison=comparison)
 
@@ -107,7 +107,7 @@ def _after_preparation(state: State, runner: Runner, latest: int, files: tuple[E
     judged = _with_verdict(state, runner, pair, state.role)
     again = runner.series.earlier_files(latest - 1)
     if judged.comparison.verdict == "identical":
-        return judged.noted(note_of(files, latest, str(state.comparison.reason)))
+        return judged.noted(note_of(files, latest, state.comparison.reason))
     if judged.differs and again:
         return _with_files_blamed(judged, again, latest + 1)
     return judged.noted(note_of(files, latest))
@@ -206,7 +206,7 @@ def judged(
     kinds = a.kinds | ({EventKind.STEP} if any(children_of(record, tools) for record in records) else set())
     runs = (pair.first, pair.second)
     equal = "identical" in (comparison.verdict, comparison.state)
-    doubt = preconditions.doubt(runs, kinds, target) if equal else ""
+    doubt = preconditions.doubt(runs, kinds, target) if equal else None
     if doubt and comparison.verdict != "identical":
         comparison = replace(comparison, state="not_judged")
     elif doubt:
@@ -248,7 +248,7 @@ def _steps(run: ScriptRun) -> int:
     return 0 if run.info is None else run.info.steps
 
 
-def _with_failure(comparison: Comparison, reason: str) -> Comparison:
+def _with_failure(comparison: Comparison, reason: Reason) -> Comparison:
     """Keep a difference before the failure as the verdict: it is often the cause."""
     if comparison.verdict == "different":
         state: Verdict = "different" if comparison.state == "different" else "not_judged"

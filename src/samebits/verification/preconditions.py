@@ -5,19 +5,18 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
-import sys
 import tempfile
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits._text import files
+from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.errors import SamebitsError
 from samebits.recording.children import children_folder
 from samebits.recording.farewell import why_incomplete
 from samebits.recording.naming import DEFAULT_FOLDER, target_name
 from samebits.recording.target import check_target as check_script
-from samebits.records.events import RunInfo
 from samebits.records.kinds import EventKind, Level
 from samebits.records.notes import Note, NoteCode
 
@@ -27,50 +26,45 @@ if TYPE_CHECKING:
     from samebits.recording.runner import Target
     from samebits.verification.results import ScriptRun
 
-# torch refuses some things while a dispatch mode is on, such as tracing a module.
-_OP_HINT = (
-    "; some code does not run while every operation is recorded: leave out `--level op` to compare its steps"
-)
-_NOT_LOADED = (126, 127)  # of the dynamic loader, and of a shell that stands for the interpreter
 _COMPARED_KINDS = {EventKind.STEP, EventKind.LOSS, EventKind.GRAD, EventKind.READ, EventKind.SAVE}
 
 
-def nothing_to_compare(run: ScriptRun, target: Target) -> str:
-    """Say why a second run would be of no use; empty if it would."""
+def nothing_to_compare(run: ScriptRun, target: Target) -> Reason | None:
+    """Return the reason why a second run would be of no use; None if it would be of use."""
     name = script_name(target)
     if run.info is None:
-        return before_record(name, run.status)
+        return Reason.of(ReasonCode.BEFORE_RECORD, name, run.status)
     if run.info.status == "running":
-        return f"run 1 of {name} did not end: {_ending(run)}{_hint(run)}"
+        return Reason.of(ReasonCode.DID_NOT_END, name, _ending(run), _has_ops(run))
     if run.info.torch or children_folder(run.record).is_dir():
-        return ""
+        return None
     if run.info.status == "failed":
-        return f"{name} failed before it imported torch: {run.info.failure} (exit status {run.status})"
-    return f"{name} never imported torch: nothing to compare"
+        return Reason.of(ReasonCode.FAILED_BEFORE_TORCH, name, run.info.failure, run.status)
+    return Reason.of(ReasonCode.NO_TORCH, name)
 
 
 def has_failed(run: ScriptRun) -> bool:
     """Tell whether a run did not end as it should."""
-    return bool(_ending(run))
+    return _ending(run) is not None
 
 
-def failure(runs: tuple[ScriptRun, ScriptRun], target: Target) -> str:
-    """Say why two runs cannot be judged: one or both did not end as they should; empty if they did."""
+def failure(runs: tuple[ScriptRun, ScriptRun], target: Target) -> Reason | None:
+    """Say why two runs cannot be judged: one or both did not end as they should; None if they did."""
     name = script_name(target)
-    said = [_ending(run) for run in runs]
-    if not any(said):
-        return ""
-    if all(said):
-        how = said[0] if said[0] == said[1] else f"{said[0]} in run 1, {said[1]} in run 2"
-        return f"{name} failed in both runs: {how}{_hint(*runs)}"
-    number = 1 if said[0] else 2
-    other = runs[2 - number].info or RunInfo((), Level.STEP, "finished")
-    ended = "was stopped at a difference" if other.status == "stopped" else "did not fail"
-    return f"{name} failed in run {number} only: {said[number - 1]}; run {3 - number} {ended}{_hint(*runs)}"
+    first, second = (_ending(run) for run in runs)
+    if first is None and second is None:
+        return None
+    if first is not None and second is not None:
+        endings = (first,) if first == second else (first, second)
+        return Reason.of(ReasonCode.FAILED_IN_BOTH, name, endings, _has_ops(*runs))
+    number = 2 if first is None else 1
+    other = runs[2 - number].info
+    stopped = other is not None and other.status == "stopped"
+    return Reason.of(ReasonCode.FAILED_IN_ONE, name, number, first or second, stopped, _has_ops(*runs))
 
 
-def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[EventKind], target: Target) -> str:
-    """Say why equal bits are not enough to call two runs identical; empty if they are.
+def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[EventKind], target: Target) -> Reason | None:
+    """Say why equal bits are not enough to call two runs identical; None if they are.
 
     Args:
         runs: the runs.
@@ -78,11 +72,10 @@ def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[EventKind], targe
         target: the script.
     """
     if not _COMPARED_KINDS & set(kinds):
-        return f"{script_name(target)} took no step and read no value out of torch: nothing to compare"
+        return Reason.of(ReasonCode.NOTHING_COMPARED, script_name(target))
     if runs[0].status != runs[1].status:
-        statuses = f"{runs[0].status} in run 1 and {runs[1].status} in run 2"
-        return f"the bits are equal, but the exit status is {statuses}"
-    return ""
+        return Reason.of(ReasonCode.OTHER_STATUS, runs[0].status, runs[1].status)
+    return None
 
 
 def exit_note(runs: tuple[ScriptRun, ScriptRun], target: Target) -> Note | None:
@@ -90,21 +83,6 @@ def exit_note(runs: tuple[ScriptRun, ScriptRun], target: Target) -> Note | None:
     if runs[0].status == runs[1].status != 0:
         return Note.of(NoteCode.EXIT_STATUS, script_name(target), runs[0].status)
     return None
-
-
-def before_record(name: str, status: int) -> str:
-    """Say why a run left no record, as far as its end tells.
-
-    Args:
-        name: of the script.
-        status: as the shell would show it.
-    """
-    end = f"{name} ended {ended_words(status)} before its record was begun"
-    if status == 128 + signal.SIGKILL:
-        return f"{end}; a process that is killed without a word is mostly out of memory, see `ulimit -a` too"
-    if status in _NOT_LOADED:
-        return f"{end}: the interpreter could not be loaded; see what `{sys.executable} -c pass` prints"
-    return f"{end}; what it printed on stderr says why (it was run by {sys.executable})"
 
 
 def ended_words(status: int) -> str:
@@ -124,26 +102,25 @@ def script_name(target: Target) -> str:
     return target.script if target.script is not None else f"module {target.module or target_name(target)}"
 
 
-def _hint(*runs: ScriptRun) -> str:
-    """Say what to try when a script that failed had its operations recorded."""
-    return _OP_HINT if any(run.info and run.info.level == Level.OP for run in runs) else ""
+def _has_ops(*runs: ScriptRun) -> bool:
+    """Tell whether the operations of one of some runs were recorded."""
+    return any(run.info is not None and run.info.level == Level.OP for run in runs)
 
 
-def _ending(run: ScriptRun) -> str:
-    """Say what went wrong in a run; empty if nothing."""
+def _ending(run: ScriptRun) -> Reason | None:
+    """Say what went wrong in a run; None if nothing."""
     info = run.info
     if info is None:
-        return f"it ended {ended_words(run.status)} and left no record"
+        return Reason.of(ReasonCode.LEFT_NO_RECORD, run.status)
     if run.timed_out:
-        return f"it did not end in {run.seconds:.0f} s"
-    where = f"at step {info.steps}" if info.steps else "before its first step"
+        return Reason.of(ReasonCode.TIMED_OUT, run.seconds)
     if info.status == "running":
         if info.failure:  # as the parent saw it
-            return info.failure
-        return f"its record is incomplete: {why_incomplete(Path(run.record))}"
+            return Reason.of(ReasonCode.SEEN_FAILURE, info.failure)
+        return Reason.of(ReasonCode.RECORD_INCOMPLETE, why_incomplete(Path(run.record)))
     if info.status == "failed":
-        return f"{info.failure or 'an exception'} {where} (exit status {run.status})"
-    return ""
+        return Reason.of(ReasonCode.FAILED_AT, info.failure, info.steps, run.status)
+    return None
 
 
 def check_target(target: Target) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._text import files
 from samebits.comparison.ranks import RankComparison, compare_ranks
+from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
 from samebits.comparison.verdict import compare
 from samebits.environment.distributed import KEY, RankFacts
@@ -257,7 +258,7 @@ def verify_launches(first: str | Path, second: str | Path) -> LaunchComparison:
     return combined(results, _unfit(a, b))
 
 
-def combined(results: Mapping[int, Verification], unfit: str | None) -> LaunchComparison:
+def combined(results: Mapping[int, Verification], unfit: Reason | None) -> LaunchComparison:
     """Return the verdict over all ranks.
 
     Args:
@@ -271,12 +272,12 @@ def combined(results: Mapping[int, Verification], unfit: str | None) -> LaunchCo
         rank = min(different, key=lambda r: (*_moment(different[r]), r))
         comparison = different[rank]
         told = _told(comparison.notes, unfit)
-        reason = f"rank {rank}: {comparison.reason}"
+        reason = Reason.of(ReasonCode.OF_RANK, rank, comparison.reason)
         state = _state(results)
         whole = replace(comparison, reason=reason, notes=told, final_digest=(final[0], final[1]), state=state)
         return LaunchComparison(results, whole, rank)
     doubts = {r: v.comparison.reason for r, v in results.items() if v.comparison.verdict == "not_judged"}
-    doubt = unfit or next((f"rank {rank}: {text}" for rank, text in doubts.items()), None)
+    doubt = unfit or next((Reason.of(ReasonCode.OF_RANK, *each) for each in doubts.items()), None)
     notes = tuple(dict.fromkeys(note for v in results.values() for note in v.comparison.notes))
     verdict: Verdict = "not_judged" if doubt else "identical"
     comparison = Comparison(verdict, doubt, steps, (), notes, (final[0], final[1]), state=verdict)
@@ -298,17 +299,17 @@ def _moment(comparison: Comparison) -> tuple[bool, int, int]:
     return comparison.first_step is None, comparison.first_step or 0, order
 
 
-def _told(notes: tuple[Note, ...], unfit: str | None) -> tuple[Note, ...]:
+def _told(notes: tuple[Note, ...], unfit: Reason | None) -> tuple[Note, ...]:
     return (Note.of(NoteCode.UNFIT, unfit), *notes) if unfit else notes
 
 
-def _unfit(a: RankRecords, b: RankRecords) -> str | None:
+def _unfit(a: RankRecords, b: RankRecords) -> Reason | None:
     if a.world_size != b.world_size:
-        return f"the launches had {a.world_size} and {b.world_size} ranks; expected the same number"
+        return Reason.of(ReasonCode.OTHER_WORLD_SIZES, a.world_size, b.world_size)
     for which, records in (("first", a), ("second", b)):
-        missing = sorted(set(range(records.world_size)) - set(records.paths))
+        missing = tuple(sorted(set(range(records.world_size)) - set(records.paths)))
         if missing:
-            return f"the {which} launch has no record of rank {', '.join(map(str, missing))}"
+            return Reason.of(ReasonCode.RANK_WITHOUT_RECORD, which, missing)
     return None
 
 

@@ -10,6 +10,7 @@ from samebits._text.str_enum import StrEnum
 from samebits.comparison.results import Remedy, RemedyTrial
 
 if TYPE_CHECKING:
+    from samebits.comparison.reasons import Reason
     from samebits.comparison.results import Comparison, Finding, LineChange
     from samebits.diagnosis.patches.edits import Patch
     from samebits.records.events import RunInfo
@@ -95,7 +96,7 @@ class Fix:
         root: the folder that the diff applies in.
         pairs: how many pairs of runs with it were identical.
         confirmed: whether all were; None where it was not tried.
-        still: what still differed with it, in words; empty where nothing did.
+        still: what still differed with it; None where nothing did.
         refusals: why lines were left alone.
         tried: how many patches were tried.
         diff_file: where the diff was written.
@@ -107,7 +108,7 @@ class Fix:
     root: str
     pairs: int = 0
     confirmed: bool | None = None
-    still: str = ""
+    still: Reason | None = None
     refusals: tuple[str, ...] = ()
     tried: int = 0
     diff_file: str = ""
@@ -124,14 +125,6 @@ class Fix:
         if self.patch is None or not self.applied:
             return {}
         return {os.path.realpath(file.before.path): file.before.data for file in self.patch.files}
-
-    def words(self) -> str:
-        """Say whether it was confirmed."""
-        if self.patch is None:
-            return "no patch could be made"
-        if self.confirmed:
-            return f"confirmed by {self.pairs} pair" + ("" if self.pairs == 1 else "s")
-        return f"not confirmed: {self.still or 'it was not tried'}"
 
     def remedy(self, finding: Finding) -> Remedy:
         """Return the finding's remedy with the whole patch, and what runs with it showed."""

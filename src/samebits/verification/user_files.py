@@ -24,6 +24,7 @@ from samebits.records.notes import Note, NoteCode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from samebits.comparison.reasons import Reason
     from samebits.comparison.results import Comparison, Finding
     from samebits.diagnosis.patches.edits import PatchedFile
     from samebits.recording.runner import Target
@@ -199,7 +200,7 @@ def _of_line(line: str) -> EarlierFile | None:
     return EarlierFile(str(name), int(changed), Site(str(file), int(number), str(function)))
 
 
-def note_of(files: Sequence[EarlierFile], number: int, before: str | None = None) -> Note:
+def note_of(files: Sequence[EarlierFile], number: int, before: Reason | None = None) -> Note:
     """Return the note for a run that read files of the run before it.
 
     Args:

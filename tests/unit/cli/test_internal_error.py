@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sentence_support import reason_of, text_reason
 
 from samebits.cli import verify as command
 from samebits.cli.main import main
@@ -16,7 +17,7 @@ from samebits.comparison.results import Comparison
 from samebits.errors import EXIT_INTERNAL_ERROR
 from samebits.verification import Verification
 
-DIFFERENT = Comparison("different", "the state differs at step 2", 3, state="different")
+DIFFERENT = Comparison("different", text_reason("the state differs at step 2"), 3, state="different")
 TRACE = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\nRecursionError: too deep\n'
 
 
@@ -85,5 +86,5 @@ def test_comparing_two_records_keeps_the_verdict_when_the_search_fails(monkeypat
     monkeypatch.setattr(comparing, "judge", lambda *_: DIFFERENT)
     monkeypatch.setattr(comparing, "find_origins", _fails)
     found = comparing.compare(Record(), Record())
-    assert (found.verdict, found.reason) == ("different", DIFFERENT.reason)
+    assert (found.verdict, reason_of(found)) == ("different", reason_of(DIFFERENT))
     assert "RecursionError" in found.failure

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import finding_support
 import pytest
+from sentence_support import text_reason
 
 from samebits._runtime.frames import Site
 from samebits.cli import verify as command
@@ -16,7 +17,7 @@ from samebits.diagnosis.patches.edits import Patch, PatchedFile, SourceFile
 from samebits.verification import Verification
 from samebits.verification.results import Fix
 
-DIFFERENT = Comparison("different", "the state differs at step 2", 3)
+DIFFERENT = Comparison("different", text_reason("the state differs at step 2"), 3)
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_values_that_are_only_reported_count_unless_the_state_is_asked_for(run, 
 
 
 def test_what_could_not_be_judged_is_not_judged_by_its_state(run):
-    result = Verification(Comparison("not_judged", "it failed", 3), ("train.py",), (), 0.0)
+    result = Verification(Comparison("not_judged", text_reason("it failed"), 3), ("train.py",), (), 0.0)
     assert run(result, "--state-only") == 2
 
 

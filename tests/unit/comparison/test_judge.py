@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from event_tape import Tape
-from sentence_support import evidence_of, notes_of
+from sentence_support import evidence_of, notes_of, reason_of
 
 from samebits.comparison.verdict import judge
 from samebits.recording._guard import Failures
@@ -38,7 +38,7 @@ def train(steps=3, *, level="step", weight="w", before=None, after=None):
 
 def test_equal_runs_are_identical():
     result = judge(train().record(), train().record())
-    assert (result.verdict, result.reason, result.steps, result.findings) == ("identical", None, 3, ())
+    assert (result.verdict, reason_of(result), result.steps, result.findings) == ("identical", None, 3, ())
     assert result.final_digest[0] == result.final_digest[1] != ""
     assert notes_of(result) == ()
 
@@ -50,7 +50,7 @@ def test_different_state_is_different():
 
     result = judge(train().record(), train(after=change).record())
     assert result.verdict == "different"
-    assert result.reason == ("the state differs at step 1: parameter w (f32[4]); step 0 is identical")
+    assert reason_of(result) == ("the state differs at step 1: parameter w (f32[4]); step 0 is identical")
     assert (result.first_step, result.steps, result.differing_steps) == (1, 3, 2)
     (finding,) = result.findings
     assert (finding.origin.kind, finding.origin.names, finding.origin.outputs, finding.origin.site.line) == (
@@ -313,7 +313,7 @@ def test_as_many_reads_with_other_values_are_different():
     a, b = train(before=reads({1: ["x", "y"]})), train(before=reads({1: ["x", "z"]}))
     result = judge(a.record(), b.record())
     assert result.verdict == "different"
-    assert result.reason == "the training is identical at every step; 1 reported value differs"
+    assert reason_of(result) == "the training is identical at every step; 1 reported value differs"
     first, second = result.findings[0].origin.events
     assert a.log[first].kind == b.log[second].kind == "read"
     assert a.log[first].digests == (a.log[first].digests[0],) != b.log[second].digests
@@ -379,7 +379,7 @@ def test_an_extra_save_is_a_note():
 def test_different_numbers_of_steps():
     result = judge(train(3).record(), train(5).record())
     assert result.verdict == "different"
-    assert result.reason == "the runs made different numbers of steps, 3 and 5; the first 3 are identical"
+    assert reason_of(result) == "the runs made different numbers of steps, 3 and 5; the first 3 are identical"
     assert result.steps == 3
     assert result.final_digest[0] != result.final_digest[1]
 
@@ -421,7 +421,7 @@ def test_a_run_that_ended_before_the_other_was_stopped_is_different():
     del stopped.log[-1]
     result = judge(train(3).record(), stopped.record(status="stopped"))
     assert result.verdict == "different"
-    assert "3 and at least 4" in result.reason
+    assert "3 and at least 4" in reason_of(result)
 
 
 @pytest.mark.parametrize("status", ["failed", "running"])
@@ -432,7 +432,7 @@ def test_a_run_that_did_not_end_is_not_judged(status):
     result = judge(train(3).record(), record)
     assert result.verdict == "not_judged"
     how = "failed with status 1" if status == "failed" else "never ended its record"
-    assert result.reason == f"the second run {how} (ValueError: no); 2 steps of both could be compared"
+    assert reason_of(result) == f"the second run {how} (ValueError: no); 2 steps of both could be compared"
 
 
 @pytest.mark.parametrize("part", [RecordedPart.STEP, RecordedPart.BACKWARD, RecordedPart.LAST_STATE])
@@ -446,8 +446,8 @@ def test_state_that_could_not_be_recorded_is_not_judged(part):
     result = judge(whole, partial)
 
     assert result.verdict == "not_judged"
-    assert result.reason == f"the state could not be recorded in the second run: {sentence(note)}"
-    assert "could not be recorded in both runs" in str(judge(partial, partial).reason)
+    assert reason_of(result) == f"the state could not be recorded in the second run: {sentence(note)}"
+    assert "could not be recorded in both runs" in str(reason_of(judge(partial, partial)))
 
 
 def test_a_batch_that_could_not_be_recorded_is_a_note():
@@ -471,7 +471,7 @@ def test_the_end_of_a_failed_run_is_not_compared():
 
 def test_both_runs_failed_alike():
     a, b = (train(1).record(status="failed", failure="E: x", exit_status=1) for _ in range(2))
-    assert judge(a, b).reason == "both runs failed: E: x; 1 step of both could be compared"
+    assert reason_of(judge(a, b)) == "both runs failed: E: x; 1 step of both could be compared"
 
 
 def test_a_difference_before_the_failure_is_a_difference():
@@ -484,7 +484,7 @@ def test_a_difference_before_the_failure_is_a_difference():
 def test_another_script_is_not_judged():
     result = judge(train().record(command=("a/x.py",)), train().record(command=("y.py",)))
     assert (result.verdict, result.steps) == ("not_judged", 0)
-    assert "x.py and y.py" in result.reason
+    assert "x.py and y.py" in reason_of(result)
 
 
 def test_another_folder_is_the_same_script():
@@ -497,7 +497,7 @@ def test_another_folder_is_the_same_script():
 def test_other_arguments_are_not_judged():
     result = judge(train().record(command=("-m", "m", "--lr", "1")), train().record(command=("-m", "m")))
     assert result.verdict == "not_judged"
-    assert "`--lr 1` and `none`" in result.reason
+    assert "`--lr 1` and `none`" in reason_of(result)
 
 
 def reading_script(*values, line=8):
@@ -518,7 +518,7 @@ def test_reads_are_boundaries_without_optimizer():
 def test_another_number_of_reads_is_different_when_nothing_else_is_compared():
     result = judge(reading_script(1, 2).record(), reading_script(1, 2, 3).record())
     assert result.verdict == "different"
-    assert result.reason == (
+    assert reason_of(result) == (
         "the runs gave different values at the read `item` at train.py:8: 0 only in the first run, 1 only in"
         " the second"
     )
@@ -639,7 +639,7 @@ def test_values_that_are_only_read_out_leave_the_state_identical():
     a, b = train(before=read("abc")), train(before=read("axy"))
     result = judge(a.record(), b.record())
     assert (result.verdict, result.state) == ("different", "identical")
-    assert result.reason == "the training is identical at every step; 2 reported values differ"
+    assert reason_of(result) == "the training is identical at every step; 2 reported values differ"
     assert [(found.origin.site.line, found.origin.step) for found in result.reported] == [(8, 1), (10, 1)]
     assert evidence_of(result.reported[0]) == ("it differs in 2 steps",)
     assert result.first_step == 1
@@ -656,14 +656,14 @@ def test_a_state_that_differs_later_is_named_beside_the_value_that_was_read_befo
     a, b = train(before=read("x")), train(before=read("y"), after=change)
     result = judge(a.record(), b.record())
     assert (result.verdict, result.state, result.first_step) == ("different", "different", 0)
-    assert result.reason == "a value that was read differs at step 0; the state differs from step 2 on"
+    assert reason_of(result) == "a value that was read differs at step 0; the state differs from step 2 on"
     assert result.reported == ()
 
 
 def test_what_is_saved_belongs_to_the_state():
     result = judge(train(after=saves("x")).record(), train(after=saves("y")).record())
     assert (result.verdict, result.state) == ("different", "different")
-    assert result.reason == "a value that was saved differs at step 0"
+    assert reason_of(result) == "a value that was saved differs at step 0"
 
 
 def test_without_any_state_the_values_that_are_read_out_decide():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from rank_tapes import RankTape
-from sentence_support import evidence_of, notes_of
+from sentence_support import evidence_of, notes_of, reason_of
 
 from samebits.comparison.ranks import compare_ranks
 from samebits.comparison.ranks.facts import some, words
@@ -45,7 +45,7 @@ def test_replicas_that_part(ddp):
     comparison = compared(left, right).comparison
 
     assert comparison.verdict == "different"
-    assert comparison.reason == "w, w.momentum: ranks 0 and 1 part at step 1"
+    assert reason_of(comparison) == "w, w.momentum: ranks 0 and 1 part at step 1"
     finding = comparison.findings[0]
     assert (finding.origin.step, finding.origin.names, finding.origin.site.line) == (
         1,
@@ -62,7 +62,7 @@ def test_the_odd_one_of_three_ranks_is_named():
         trained([1, 2], **everyone), trained([1, 7], **everyone), trained([1, 2], **everyone)
     ).comparison
 
-    assert comparison.reason == "w, w.momentum: rank 1 parts from ranks 0 and 2 at step 1"
+    assert reason_of(comparison) == "w, w.momentum: rank 1 parts from ranks 0 and 2 at step 1"
 
 
 def test_equal_gradients_point_to_the_optimizer():
@@ -76,7 +76,7 @@ def test_replicas_that_differ_before_the_first_step():
     """A model that one rank loaded after it was wrapped."""
     comparison = compared(trained([1, 2], start=0), trained([3, 4], start=7)).comparison
 
-    assert comparison.reason == "w: ranks 0 and 1 part before step 0"
+    assert reason_of(comparison) == "w: ranks 0 and 1 part before step 0"
 
 
 def test_what_is_each_ranks_own_is_no_difference():
@@ -121,7 +121,7 @@ def test_what_is_averaged_from_time_to_time_is_no_difference():
 def test_a_missing_and_a_failed_rank():
     """Equal as far as they go is not identical; the rank that failed first comes first."""
     alive, failed = trained([1, 2, 3]), trained([1, 2])
-    assert compared(alive, alive, world_size=3).comparison.reason == "there is no record of rank 2"
+    assert reason_of(compared(alive, alive, world_size=3).comparison) == "there is no record of rank 2"
 
     records = {
         0: alive.record("failed", "RuntimeError: closed by peer"),
@@ -129,7 +129,9 @@ def test_a_missing_and_a_failed_rank():
     }
     comparison = compare_ranks(records, 2).comparison
     assert comparison.verdict == "not_judged"
-    assert comparison.reason.startswith("rank 1 failed after 2 steps (planted); rank 0 failed after 3 steps")
+    assert reason_of(comparison).startswith(
+        "rank 1 failed after 2 steps (planted); rank 0 failed after 3 steps"
+    )
     assert "the ranks made different numbers of steps: 2 on rank 1, 3 on rank 0" in notes_of(comparison)
 
 
@@ -177,8 +179,8 @@ def test_samplers_that_do_not_agree():
 
     assert comparison.verdict == "different"
     assert comparison.findings[0].origin.kind == "batch"
-    assert (
-        "1 sample came more than once: its samplers have seed 0 on rank 0, 1 on rank 1" in comparison.reason
+    assert "1 sample came more than once: its samplers have seed 0 on rank 0, 1 on rank 1" in reason_of(
+        comparison
     )
     assert "1 of 8 samples is on no rank" in evidence_of(comparison.findings[1])[0]
 

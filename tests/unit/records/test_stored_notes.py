@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from record_support import INFO, row
-from sentence_support import notes_of
+from sentence_support import notes_of, reason_of
 
 from samebits._text.masking import MASK, Masker
 from samebits.comparison import compare_records
@@ -153,6 +153,6 @@ def test_runs_whose_state_was_lost_are_not_called_identical(tmp_path: Path, vers
 
     result = compare_records(first, second)
     assert result.verdict == "not_judged"
-    assert result.reason == f"the state could not be recorded in the second run: {sentence(lost)}"
+    assert reason_of(result) == f"the state could not be recorded in the second run: {sentence(lost)}"
     assert result.notes == (lost,)
     assert compare_records(first, harmless).verdict == "identical"

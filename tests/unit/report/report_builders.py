@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import finding_support
-from sentence_support import text_evidence
+from sentence_support import text_evidence, text_reason
 
 from samebits._runtime.frames import Site
 from samebits.comparison.results import Comparison, Finding, Remedy
@@ -55,7 +55,7 @@ def finding(file: str = "/code/train.py", **fields) -> Finding:
 def different(*findings: Finding, **fields) -> Verification:
     """Two runs that part in step 2."""
     values = {
-        "reason": "the state differs at step 2: parameter weight (f32[2, 4])",
+        "reason": text_reason("the state differs at step 2: parameter weight (f32[2, 4])"),
         "steps": 3,
         "first_step": 2,
     }

@@ -9,6 +9,7 @@ from report_builders import different, finding, identical
 from samebits.records.notes import Note, NoteCode
 from samebits.report import json as json_report
 from samebits.report.compared import ComparedRecords
+from samebits.report.reasons import sentence_or_none
 
 NOTES = (Note.of(NoteCode.EXCLUDED, "w", "b"), Note.of(NoteCode.COMPILED, "2"))
 
@@ -27,7 +28,11 @@ def test_it_says_what_differs() -> None:
     result = ComparedRecords(comparison, "different")
 
     assert (result.verdict, result.identical) == ("different", False)
-    assert (result.reason, result.steps, result.first_step) == (comparison.reason, comparison.steps, 3)
+    assert (result.reason, result.steps, result.first_step) == (
+        sentence_or_none(comparison.reason),
+        comparison.steps,
+        3,
+    )
 
 
 def test_its_dictionary_is_the_json_object() -> None:

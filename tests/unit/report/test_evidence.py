@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sentence_support import text_reason
 
 from samebits._runtime.frames import Site
 from samebits.comparison.evidence import Evidence, EvidenceCode
@@ -93,7 +94,7 @@ CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
         (("clock",), "time.time"),
         "time.time is not the reason, or not the only one",
     ),
-    CODE.RANKS_DIFFER: (("w: rank 1 parts from rank 0 at step 2",), "from rank 0 at step 2"),
+    CODE.RANKS_DIFFER: ((text_reason("w: rank 1 parts from rank 0 at step 2"),), "from rank 0 at step 2"),
     CODE.DIFFERENT_BEFORE_FIRST_STEP: ((), "differently after the wrapping"),
     CODE.NO_GRADIENT: ((), "in that step"),
     CODE.GRADIENTS_EQUAL: ((), "a step that one rank left out)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sentence_support import text_reason
 
 from samebits._runtime.frames import Site
 from samebits.comparison.evidence import Evidence, EvidenceCode
@@ -16,6 +17,7 @@ SITE = Site("/code/train.py", 3, "main")
 ENVIRONMENT = FactDifference(("variables",), "1", None, "PYTHONHASHSEED")
 # A note of each code whose arguments are not just numbers or names.
 ARGUMENTS: dict[NoteCode, tuple[object, ...]] = {
+    NoteCode.UNFIT: (text_reason("the first run failed"),),
     NoteCode.INTERVENTIONS: ("hash-seed", "clock"),
     NoteCode.NOT_RECORDED: ("step", "ZeroDivisionError", ""),
     NoteCode.NOT_PLACED: ("1", "2", "aten::mm.default", "train.py:3", "both"),
@@ -34,10 +36,10 @@ ARGUMENTS: dict[NoteCode, tuple[object, ...]] = {
     NoteCode.SAME_WORKER_SEEDS: (SITE, 0, 1),
     NoteCode.OUT_OF_TIME: (90.0,),
     NoteCode.STRESS: (1, Stress(1, 17, 1, 0x55, fixed_layout=True)),
-    NoteCode.READ_EARLIER_FILES: (2, (("a.pt", SITE),), 1, "the state differs at step 0"),
+    NoteCode.READ_EARLIER_FILES: (2, (("a.pt", SITE),), 1, text_reason("the state differs at step 0")),
     NoteCode.INTERVENTIONS_IN_DOUBT: (Confirmation(("clock",), 1, 1), "chance"),
     NoteCode.CHILDREN_DIFFER_TOO: (("train-1", 3), ("train-2", None)),
-    NoteCode.REPLAY_DIFFERED: (True, "the state differs at step 0"),
+    NoteCode.REPLAY_DIFFERED: (True, text_reason("the state differs at step 0")),
     NoteCode.WHOLE_RUN: (Note.of(NoteCode.INTERRUPTED),),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from finding_support import finding
-from sentence_support import text_evidence, text_note
+from sentence_support import text_evidence, text_note, text_reason
 
 from samebits._runtime.frames import Site
 from samebits.comparison.ranks import RankComparison
@@ -19,7 +19,7 @@ SITE = Site("/code/train.py", 12, "main")
 PARTED = RankComparison(
     Comparison(
         "different",
-        "w: ranks 0 and 1 part at step 2",
+        text_reason("w: ranks 0 and 1 part at step 2"),
         4,
         (
             finding(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from finding_support import changed
 from report_builders import different, finding, identical, run
-from sentence_support import text_evidence, text_note
+from sentence_support import text_evidence, text_note, text_reason
 
 from samebits._runtime.frames import Site
 from samebits.comparison.replayed import replayed
@@ -156,7 +156,7 @@ def test_by_how_much(difference, words):
 
 def test_not_judged_gives_the_reason():
     """Nothing else is claimed."""
-    comparison = Comparison("not_judged", "train.py never imported torch: nothing to compare", 0)
+    comparison = Comparison("not_judged", text_reason("train.py never imported torch: nothing to compare"), 0)
     shown = text.render(Verification(comparison, ("train.py",), (run(),), 1.0), PLAIN, "/code")
 
     assert shown.splitlines()[0] == "not judged: train.py never imported torch: nothing to compare"
@@ -300,7 +300,7 @@ def test_a_fix_is_shown_as_a_diff(script, tmp_path):
         "fix: confirmed by 3 pairs\n  --- a/a.py\n  +++ b/a.py\n  @@ -1 +1 @@\n  -x = 1\n  +x = 2\n" in shown
     )
     assert "  written to r/fix.diff" in shown
-    still = replace(fix, confirmed=False, still="still differs at a.py:1")
+    still = replace(fix, confirmed=False, still=text_reason("still differs at a.py:1"))
     shown = text.render(replace(different(finding(script)), fix=still), PLAIN, str(tmp_path))
     assert "fix: not confirmed: still differs at a.py:1" in shown
     none = Fix(None, str(tmp_path), refusals=tuple(f"a.py:{n}: why" for n in range(6)))
@@ -342,7 +342,7 @@ def test_values_that_could_not_be_put_in_place_are_one_note(script, tmp_path):
 
 
 def _reported(**fields):
-    reason = "the training is identical at every step; 1 reported value differs"
+    reason = text_reason("the training is identical at every step; 1 reported value differs")
     read = finding(
         "train.py",
         kind="read",

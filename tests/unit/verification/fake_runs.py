@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import finding_support
+from sentence_support import text_reason
 
 from samebits._runtime.frames import Site
 from samebits.comparison.results import Comparison, Finding, OriginSearch
@@ -34,7 +35,9 @@ def finding(**fields) -> Finding:
 
 def different(step: int = 2, *findings: Finding) -> Comparison:
     """Two runs that part at a step."""
-    return Comparison("different", f"the state differs at step {step}", step + 1, findings, first_step=step)
+    return Comparison(
+        "different", text_reason(f"the state differs at step {step}"), step + 1, findings, first_step=step
+    )
 
 
 class FakeRecord:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from finding_support import finding
-from sentence_support import notes_of
+from sentence_support import notes_of, reason_of, text_reason
 
 from samebits.comparison.results import Comparison
 from samebits.verification._child_records import Tools, with_children
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 READ = finding(kind="read", step=1, op="item")
 SAME = Comparison("identical", None, 3, state="identical")
-REPORTED = Comparison("different", "1 reported value differs", 3, state="identical", reported=(READ,))
-STATE = Comparison("different", "the state differs at step 2", 3, (READ,), state="different")
-UNKNOWN = Comparison("not_judged", "the first run failed", 2)
+REPORTED = Comparison(
+    "different", text_reason("1 reported value differs"), 3, state="identical", reported=(READ,)
+)
+STATE = Comparison("different", text_reason("the state differs at step 2"), 3, (READ,), state="different")
+UNKNOWN = Comparison("not_judged", text_reason("the first run failed"), 2)
 
 
 class Folder:
@@ -84,7 +86,7 @@ def test_children_are_looked_at_where_the_script_only_reports_other_values(folde
     folder.child("train-1", STATE)
     found = folder.verdict(REPORTED)
     assert (found.verdict, found.state, found.child) == ("different", "different", "train-1")
-    assert found.reason == "in the child process train-1: the state differs at step 2"
+    assert reason_of(found) == "in the child process train-1: the state differs at step 2"
 
 
 def test_other_children_that_differ_are_named(folder: Folder) -> None:
@@ -101,11 +103,11 @@ def test_a_child_that_trained_in_one_run_only_leaves_the_state_open(folder: Fold
     folder.child("train-1", SAME, runs=(1,))
     found = folder.verdict(SAME)
     assert (found.verdict, found.state) == ("not_judged", "not_judged")
-    assert "no record of it in the second run" in str(found.reason)
+    assert "no record of it in the second run" in str(reason_of(found))
     found = folder.verdict(REPORTED)
     assert (found.verdict, found.state) == ("different", "not_judged")
-    assert "training is identical" not in str(found.reason)
-    assert "no record of it in the second run" in str(found.reason)
+    assert "training is identical" not in str(reason_of(found))
+    assert "no record of it in the second run" in str(reason_of(found))
 
 
 def test_a_difference_outranks_a_child_that_cannot_be_judged(folder: Folder) -> None:
@@ -117,7 +119,10 @@ def test_a_difference_outranks_a_child_that_cannot_be_judged(folder: Folder) -> 
 def test_a_child_that_failed_is_named(folder: Folder) -> None:
     folder.child("a-1", UNKNOWN)
     found = folder.verdict(SAME)
-    assert (found.verdict, found.reason) == ("not_judged", "in the child process a-1: the first run failed")
+    assert (found.verdict, reason_of(found)) == (
+        "not_judged",
+        "in the child process a-1: the first run failed",
+    )
 
 
 def test_values_that_only_a_child_reports_are_reported_values(folder: Folder) -> None:
@@ -133,7 +138,7 @@ def test_reported_values_of_script_and_child_are_listed_together(folder: Folder)
     found = folder.verdict(REPORTED)
     assert (found.verdict, found.state, found.child) == ("different", "identical", "")
     assert found.reported == (READ, READ)
-    assert "2 reported values differ" in str(found.reason)
+    assert "2 reported values differ" in str(reason_of(found))
 
 
 def test_the_children_of_children_count(folder: Folder) -> None:
@@ -153,5 +158,5 @@ def test_what_the_only_process_of_a_pool_that_trained_did_is_judged(folder: Fold
 
 
 def test_where_the_script_itself_differs_its_children_are_not_looked_at(folder: Folder) -> None:
-    folder.child("train-1", replace(STATE, reason="another"))
+    folder.child("train-1", replace(STATE, reason=text_reason("another")))
     assert folder.verdict(STATE) is STATE

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from fake_runs import IDENTICAL, World, different, finding, request
 from finding_support import changed
-from sentence_support import confirmed_by, notes_of
+from sentence_support import confirmed_by, notes_of, reason_of
 
 from samebits._runtime.frames import Site
 from samebits.comparison.results import OriginSearch, Source
@@ -246,7 +246,7 @@ def test_ctrl_c_between_the_runs_leaves_the_verdict_over_those_that_were_made(
     made = World(verdicts={"run-2": known}, on_run=interrupt_at("run-3"))
     result = verify(request(tmp_path, runs=3), tools=made.tools())
     assert (result.interrupted, result.comparison.verdict) == (True, verdict)
-    assert result.comparison.reason == reason
+    assert reason_of(result.comparison) == reason
 
 
 def test_ctrl_c_before_the_verdict_ends_it(tmp_path):

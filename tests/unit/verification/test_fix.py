@@ -13,6 +13,8 @@ from samebits.diagnosis.patches.edits import Patch, PatchedFile, SourceFile
 from samebits.errors import SamebitsError
 from samebits.recording.runner import Target
 from samebits.recording.settings import RecordingSettings
+from samebits.report.reasons import sentence_or_none
+from samebits.report.remedy import _confirmed
 from samebits.verification import VerifyRequest
 from samebits.verification._fix import MOST_ROUNDS, Aim, find_fix
 from samebits.verification._state import Runner
@@ -59,7 +61,7 @@ def test_a_patch_is_confirmed_by_pairs_and_the_file_stays(script):
     world = World()
     found = fix(world, script, origin(script, 5, "hash-order"))
     assert found.confirmed
-    assert found.words() == "confirmed by 3 pairs"
+    assert _confirmed(found) == "confirmed by 3 pairs"
     assert world.names == ["fix-1-1", "fix-1-2", "fix-1-3", "fix-1-4"]
     assert "x = sorted(set(words))" in text_run(world, "fix-1-1")
     assert script.read_text() == SCRIPT
@@ -94,7 +96,7 @@ def test_the_same_origin_is_not_confirmed_and_named(script):
     world = World(verdicts=verdicts, origins={f"fix-{n}-op-1b": origins(same) for n in range(1, 7)})
     found = fix(world, script, same)
     assert found.confirmed is False
-    assert found.words() == f"not confirmed: still differs at {script}:6 in step 2"
+    assert _confirmed(found) == f"not confirmed: still differs at {script}:6 in step 2"
 
 
 def test_a_patch_with_which_the_script_fails_is_not_confirmed(script):
@@ -102,7 +104,7 @@ def test_a_patch_with_which_the_script_fails_is_not_confirmed(script):
     world = World(infos={"fix-1-1": failed, "fix-2-1": failed, "fix-3-1": failed})
     found = fix(world, script, origin(script, 5, "hash-order"))
     assert found.confirmed is False
-    assert found.words() == "not confirmed: the script fails with it: TypeError: no order"
+    assert _confirmed(found) == "not confirmed: the script fails with it: TypeError: no order"
 
 
 def test_what_cannot_be_sorted_keeps_the_order_in_which_it_came(script):
@@ -119,7 +121,7 @@ def test_without_a_patch_nothing_is_run(script):
     assert found.patch is None
     assert found.refusals
     assert world.names == []
-    assert found.words() == "no patch could be made"
+    assert _confirmed(found) == "no patch could be made"
 
 
 def test_rounds_end(script):
@@ -147,7 +149,7 @@ def test_a_patched_run_is_ended_when_it_takes_too_long(script):
     series = compared(world, script, "run-1", "run-2")
     found = find_fix(Runner(series, world.tools()), Aim(different(2, origin(script, 6, "unseeded-numpy"))))
     assert found.confirmed is False
-    assert "did not end with it in 1 s" in found.still
+    assert "did not end with it in 1 s" in sentence_or_none(found.still)
     assert world.limits["fix-1-1"] == 23.0
     assert series.deadline is None
 
@@ -164,7 +166,7 @@ def test_a_patch_for_which_there_is_no_time_is_shown_untried(script, monkeypatch
     moments = iter((0.0, *[1000.0] * 99))
     monkeypatch.setattr("samebits.verification.series.time.monotonic", lambda: next(moments))
     found = fix(world, script, origin(script, 6, "unseeded-numpy"))
-    assert (found.confirmed, found.words()) == (None, "not confirmed: there was no time to try it")
+    assert (found.confirmed, _confirmed(found)) == (None, "not confirmed: there was no time to try it")
     assert b"default_rng(0)" in found.diff
     assert world.names == []
 
@@ -173,7 +175,7 @@ def test_a_patch_with_which_the_script_ends_early_is_not_confirmed(script):
     world = World(verdicts={f"fix-{n}-2": replace(IDENTICAL, steps=1) for n in range(1, 9)})
     found = fix(world, script, origin(script, 6, "unseeded-numpy"))
     assert found.confirmed is False
-    assert "ends after 1 steps" in found.still
+    assert "ends after 1 steps" in sentence_or_none(found.still)
 
 
 def test_memory_that_nothing_read_is_left_out_with_a_patch_too(script):

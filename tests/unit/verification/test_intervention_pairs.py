@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_runs import IDENTICAL, SITE, World, different, finding, request
-from sentence_support import confirmed_by, evidence_of, notes_of
+from sentence_support import confirmed_by, evidence_of, notes_of, text_reason
 
 from samebits.comparison.results import Comparison, OriginSearch, Source
 from samebits.verification import verify
@@ -60,7 +60,7 @@ def test_a_pair_that_ended_before_the_difference_says_nothing(tmp_path):
 
 
 def test_a_pair_that_could_not_be_judged_says_nothing(tmp_path):
-    made = every_pair(world(), Comparison("not_judged", "the state could not be recorded", 5))
+    made = every_pair(world(), Comparison("not_judged", text_reason("the state could not be recorded"), 5))
     assert says_nothing(explained(tmp_path, made))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from fake_runs import IDENTICAL, FakeRecord, World, different, finding, request
-from sentence_support import notes_of, text_note
+from sentence_support import notes_of, reason_of, text_note, text_reason
 
 from samebits._runtime.address_layout import can_fix_layout
 from samebits.comparison.results import Comparison, OriginSearch
@@ -163,7 +163,7 @@ def test_a_race_that_hides_is_tried_again(tmp_path):
 
 def test_runs_of_other_lengths_are_run_to_their_ends(tmp_path):
     """No step differed: where one run went on and the other did not lies behind all of them."""
-    longer = Comparison("different", "the runs made different numbers of steps, 50 and 51", 50)
+    longer = Comparison("different", text_reason("the runs made different numbers of steps, 50 and 51"), 50)
     world = World(
         verdicts={"run-2": longer, "op-2b": longer}, origins={"op-2b": OriginSearch((finding(entry=""),))}
     )
@@ -310,7 +310,7 @@ def test_without_torch_there_is_one_run(tmp_path):
     result = run(world, tmp_path)
 
     assert (result.comparison.verdict, world.names) == ("not_judged", ["run-1"])
-    assert result.comparison.reason == "train.py never imported torch: nothing to compare"
+    assert reason_of(result.comparison) == "train.py never imported torch: nothing to compare"
 
 
 def test_a_script_that_does_nothing_is_not_judged(tmp_path, monkeypatch):
@@ -320,7 +320,8 @@ def test_a_script_that_does_nothing_is_not_judged(tmp_path, monkeypatch):
     result = run(World(), tmp_path)
 
     assert (
-        result.comparison.reason == "train.py took no step and read no value out of torch: nothing to compare"
+        reason_of(result.comparison)
+        == "train.py took no step and read no value out of torch: nothing to compare"
     )
 
 
@@ -343,7 +344,7 @@ def test_a_failing_script_is_not_judged(tmp_path, failing, reason):
 
     result = run(world, tmp_path)
 
-    assert ("not_judged", reason) == (result.comparison.verdict, result.comparison.reason)
+    assert ("not_judged", reason) == (result.comparison.verdict, reason_of(result.comparison))
 
 
 def test_a_difference_before_a_failure_is_a_verdict(tmp_path):

@@ -19,10 +19,11 @@ from samebits.commands.resume_check._state_log import (
     update,
 )
 from samebits.commands.resume_check.runs import Kill, ResumeCheck, RunMaker
+from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.errors import SamebitsError
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
-from samebits.verification.preconditions import before_record, ended_words, script_name
+from samebits.verification.preconditions import ended_words, script_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -207,12 +208,12 @@ def _settled(maker: RunMaker, whole: WholeRun, kills: list[Kill]) -> list[Kill]:
     ]
 
 
-def _fitness(request: ResumeRequest, maker: RunMaker) -> tuple[int, str]:
+def _fitness(request: ResumeRequest, maker: RunMaker) -> tuple[int, Reason | str]:
     """Return the whole run's number of optimizer steps, and why it cannot be used, if so."""
     run, name = maker.runs[0], script_name(request.target)
     info = run.info
     if info is None:
-        return 0, before_record(name, run.status)
+        return 0, Reason.of(ReasonCode.BEFORE_RECORD, name, run.status)
     if info.status in ("failed", "running") or run.status != 0:
         known = f"failed: {info.failure} (exit status {run.status})" if info.failure else ""
         return info.steps, f"the whole run of {name} {known or f'ended {ended_words(run.status)}'}"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from samebits._runtime.frames import Site
     from samebits.commands.resume_check._check import ResumeRequest
+    from samebits.comparison.reasons import Reason
     from samebits.comparison.results import Verdict
     from samebits.recording.runner import Target
     from samebits.records.notes import Note
@@ -277,7 +278,7 @@ class ResumeCheck:
     """
 
     verdict: Verdict
-    reason: str
+    reason: Reason | str
     command: tuple[str, ...]
     steps: int
     kills: tuple[Kill, ...]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from samebits.comparison.ranks.facts import DataShares, RankStep, facts_of
+from samebits.comparison.reasons import Reason, ReasonCode, SamplerConflict
 from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import Note, NoteCode
 
@@ -130,50 +130,51 @@ def _check_epoch(number: int, shares: Mapping[int, Epoch], result: DataShares) -
     for share in shares.values():
         counts.update(share.indices)
     repeated = sum(counts.values()) - len(counts)
-    where, whole = f"{_shown(first)}, epoch {number}", all(share.whole for share in shares.values())
+    whole = all(share.whole for share in shares.values())
     sets = [frozenset(share.indices) for share in shares.values()]
     if not first.distributed and len(shares) > 1 and len(set(sets)) == 1:
         result.notes.append(Note.of(NoteCode.SAME_SAMPLES, first.site, len(sets[0])))
         return
     if repeated:
-        _note_repeated_samples(where, repeated, shares, result)
+        _note_repeated_samples(number, repeated, shares, result)
     missing = 0 if first.size is None or not whole else first.size - len(counts)
     if missing > 0:
-        text = f"{where}: {missing} of {first.size} samples {'is' if missing == 1 else 'are'} on no rank"
         if first.drops:
             result.notes.append(Note.of(NoteCode.SAMPLES_LEFT_OUT, first.site, missing, first.size))
         elif first.distributed:
-            result.wrong.append((first.step, first.site, f"{text}{_why(shares)}"))
+            told = number, missing, first.size, _conflict(shares)
+            reason = Reason.of(ReasonCode.SAMPLES_MISSING, first.site, *told)
+            result.wrong.append((first.step, first.site, reason))
         else:
             note = Note.of(NoteCode.SAMPLES_ON_NO_RANK, first.site, number, missing, first.size)
             result.notes.append(note)
 
 
 def _note_repeated_samples(
-    where: str, repeated: int, shares: Mapping[int, Epoch], result: DataShares
+    epoch: int, repeated: int, shares: Mapping[int, Epoch], result: DataShares
 ) -> None:
     first, n = next(iter(shares.values())), len(shares)
     padding = 0 if first.size is None else -first.size % n
-    told = f"{repeated} sample{'' if repeated == 1 else 's'}"
-    if first.distributed and not _why(shares) and 0 < repeated <= padding:
+    conflict = _conflict(shares)
+    if first.distributed and not conflict and 0 < repeated <= padding:
         result.notes.append(Note.of(NoteCode.SAMPLES_PADDED, first.site, repeated, first.size))
     elif first.distributed:
-        result.wrong.append((first.step, first.site, f"{where}: {told} came more than once{_why(shares)}"))
+        reason = Reason.of(ReasonCode.SAMPLES_REPEATED, first.site, epoch, repeated, conflict)
+        result.wrong.append((first.step, first.site, reason))
     else:
         result.notes.append(Note.of(NoteCode.SAMPLES_REPEATED, first.site, repeated))
 
 
-def _why(shares: Mapping[int, Epoch]) -> str:
-    """Return in words the settings of the samplers that must agree and do not."""
-    parts = []
+def _conflict(shares: Mapping[int, Epoch]) -> SamplerConflict:
+    """Return the settings of the samplers that must agree and do not."""
+    settings = []
     for name in ("seed", "epoch", "num_replicas", "shuffle", "drop_last"):
         values = {rank: share.facts.get(f"sampler_{name}") for rank, share in shares.items()}
         if len(set(values.values())) > 1:
-            parts.append(f"{name} " + ", ".join(f"{value} on rank {rank}" for rank, value in values.items()))
+            settings.append((name, tuple(values.items())))
     numbers = [share.facts.get("sampler_rank") for share in shares.values()]
-    if len(set(numbers)) < len(numbers) and None not in numbers:
-        parts.append("two ranks have the same `rank`")
-    return f": its samplers have {'; '.join(parts)}" if parts else ""
+    same_rank = len(set(numbers)) < len(numbers) and None not in numbers
+    return SamplerConflict(tuple(settings), same_rank)
 
 
 def _note_repeated_order(epochs: list[Epoch], result: DataShares) -> None:
@@ -198,11 +199,6 @@ def _note_seeds(shares: Mapping[int, Epoch], result: DataShares) -> None:
     for ranks in seeds.values():
         if len(ranks) > 1:
             result.notes.append(Note.of(NoteCode.SAME_WORKER_SEEDS, shares[ranks[0]].site, *ranks))
-
-
-def _shown(epoch: Epoch) -> str:
-    site = epoch.site
-    return "a DataLoader" if site is None else f"the DataLoader at {os.path.basename(site.file)}:{site.line}"
 
 
 Values = dict[str, tuple[tuple[int, ...], bytes]]  # shape and digest by name

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.ranks._replicas import ReplicaWalk, data_shares
-from samebits.comparison.ranks.facts import RankComparison, RankStep, rank_steps, some, words
+from samebits.comparison.ranks.facts import RankComparison, RankStep, rank_steps, some
+from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison, Diagnosis, Finding, Origin
 from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from samebits.comparison.ranks.facts import DataShares
 
 _SHOWN = 3  # failures
-_WIDTH = 120
 
 
 def compare_ranks(records: Mapping[int, Record], world_size: int) -> RankComparison:
@@ -61,20 +60,19 @@ def _result(
     last, shares, same_batches = more
     splits = walk.splits()
     findings = [_finding(splits)] if splits else []
-    findings += [_data_finding(step, site, text) for step, site, text in shares.wrong]
+    findings += [_data_finding(*each) for each in shares.wrong]
+    reasons = [_parted(splits)] if splits else []
+    reasons += [reason for _, _, reason in shares.wrong]
     unfit = _unfit(records, world_size, last)
     notes = [*_notes(walk, last), *shares.notes]
     if same_batches and not any(note.code is NoteCode.SAME_SAMPLES for note in notes):
         notes.append(Note.of(NoteCode.SAME_BATCHES, same_batches, walk.steps))
     compared = walk.compared()
     if findings:
-        verdict, reason = "different", str(findings[0].diagnosis.evidence[0].arguments[0])
+        verdict, reason = "different", reasons[0]
         notes = [Note.of(NoteCode.UNFIT, unfit), *notes] if unfit else notes
     elif unfit or not compared or not walk.steps:
-        verdict, reason = (
-            "not_judged",
-            unfit or "there are no replicas to compare: no parameter is to be equal",
-        )
+        verdict, reason = "not_judged", unfit or Reason.of(ReasonCode.NO_REPLICAS)
     else:
         verdict, reason = "identical", None
     comparison = Comparison(
@@ -87,20 +85,21 @@ def _result(
 
 def _finding(splits: list[Split]) -> Finding:
     """Make a finding of the first split, with all tensors that diverged at the same moment."""
-    first = splits[0]
-    names = [s.name for s in splits if (s.step, s.before) == (first.step, first.before)]
-    main, *odd = first.groups
-    away = sorted(rank for group in odd for rank in group)
-    moment = f"{'before' if first.before else 'at'} step {first.step}"
-    if len(main) == len(away):
-        who = f"{words([*main, *away])} part {moment}"
-    else:
-        who = f"{words(away)} part{'s' if len(away) == 1 else ''} from {words(main)} {moment}"
-    headline = f"{some(names)}: {who}"
+    first, reason = splits[0], _parted(splits)
+    names, _, away, *_ = reason.arguments
     event = first.events[away[0]]
-    origin = Origin(EventKind.STEP, first.step, event.op, None, event.site, None, None, names=tuple(names))
-    evidence = Evidence.of(EvidenceCode.RANKS_DIFFER, headline), _evidence(first)
+    origin = Origin(EventKind.STEP, first.step, event.op, None, event.site, None, None, names=names)
+    evidence = Evidence.of(EvidenceCode.RANKS_DIFFER, reason), _evidence(first)
     return Finding(origin, Diagnosis(evidence=evidence))
+
+
+def _parted(splits: list[Split]) -> Reason:
+    """Say which ranks part from the others in the first split, and with which tensors."""
+    first = splits[0]
+    names = tuple(s.name for s in splits if (s.step, s.before) == (first.step, first.before))
+    main, *odd = first.groups
+    away = tuple(sorted(rank for group in odd for rank in group))
+    return Reason.of(ReasonCode.RANKS_PARTED, names, tuple(main), away, first.step, first.before)
 
 
 def _evidence(split: Split) -> Evidence:
@@ -111,27 +110,21 @@ def _evidence(split: Split) -> Evidence:
     return Evidence.of(EvidenceCode.GRADIENTS_EQUAL if split.gradients else EvidenceCode.GRADIENTS_DIFFER)
 
 
-def _data_finding(step: int, site: Site | None, text: str) -> Finding:
+def _data_finding(step: int, site: Site | None, reason: Reason) -> Finding:
     origin = Origin(EventKind.BATCH, step, "DataLoader", None, site, None, None)
-    return Finding(origin, Diagnosis(evidence=(Evidence.of(EvidenceCode.RANKS_DIFFER, text),)))
+    return Finding(origin, Diagnosis(evidence=(Evidence.of(EvidenceCode.RANKS_DIFFER, reason),)))
 
 
-def _unfit(records: Mapping[int, Record], world_size: int, last: Mapping[int, int]) -> str | None:
+def _unfit(records: Mapping[int, Record], world_size: int, last: Mapping[int, int]) -> Reason | None:
     """Return the reason why the records cannot vouch for the whole run; None when they can."""
-    parts = []
-    missing = sorted(set(range(world_size)) - set(records))
-    if missing:
-        parts.append(f"there is no record of {words(missing)}")
-    killed = [rank for rank, record in records.items() if record.info.status == "running"]
-    if killed:
-        parts.append(f"{words(killed)} {'was' if len(killed) == 1 else 'were'} killed, or still running")
+    missing = tuple(sorted(set(range(world_size)) - set(records)))
+    killed = tuple(rank for rank, record in records.items() if record.info.status == "running")
     failed = [rank for rank, record in records.items() if record.info.status == "failed"]
-    for rank in sorted(failed, key=lambda rank: (last[rank], rank))[
-        :_SHOWN
-    ]:  # the cause before what it led to
-        failure = textwrap.shorten(records[rank].info.failure, _WIDTH)
-        parts.append(f"rank {rank} failed after {last[rank]} steps" + (f" ({failure})" if failure else ""))
-    return "; ".join(parts) or None
+    failed.sort(key=lambda rank: (last[rank], rank))  # the cause before what it led to
+    failures = tuple((rank, last[rank], records[rank].info.failure) for rank in failed[:_SHOWN])
+    if not (missing or killed or failures):
+        return None
+    return Reason.of(ReasonCode.RANKS_INCOMPLETE, missing, killed, failures)
 
 
 def _notes(walk: ReplicaWalk, last: Mapping[int, int]) -> list[Note]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from samebits._runtime.frames import Site
     from samebits.comparison.lookup import Record
+    from samebits.comparison.reasons import Reason
     from samebits.comparison.results import Comparison
     from samebits.records.events import Event
     from samebits.records.notes import Note
@@ -42,11 +43,11 @@ class DataShares:
     """The division of the data among the ranks.
 
     Args:
-        wrong: contradictions to the purpose of the sampler: (step, site, text).
+        wrong: contradictions to the purpose of the sampler: (step, site, reason).
         notes: remarks for the user.
     """
 
-    wrong: list[tuple[int, Site | None, str]] = field(default_factory=list)
+    wrong: list[tuple[int, Site | None, Reason]] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
 

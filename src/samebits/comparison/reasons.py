@@ -1,0 +1,152 @@
+"""Reasons of verdicts: a code and its arguments. `report.reasons` makes the sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from samebits._text.str_enum import StrEnum
+
+
+class ReasonCode(StrEnum):
+    """The closed list of reasons why runs differ or could not be judged, each with its arguments.
+
+    An *ending* is a reason of the group "of how one run ended". A *script* is its name for messages.
+    """
+
+    # Of two records.
+    OTHER_SCRIPTS = "other-scripts"
+    """Two scripts, empty for none."""
+    OTHER_ARGUMENTS = "other-arguments"
+    """Two tuples of words."""
+    STATE_DIFFERS = "state-differs"
+    """Step, the first tensor as (role, name, its `TensorInfo`), number of tensors, identical steps before."""
+    VALUE_DIFFERS = "value-differs"
+    """Step, whether it was saved, whether the script trains, identical steps before, step from which the
+    state differs too or None."""
+    OTHER_STEPS = "other-steps"
+    """Two numbers of steps, for each run whether it was stopped and may have made more."""
+    OTHER_VALUES = "other-values"
+    """Kind, op, (file, line) or None, number that only the first run has, number that only the second has."""
+    ONLY_REPORTED = "only-reported"
+    """Number of values that are read out and differ, whether the script trains."""
+    NOT_WHOLE = "not-whole"
+    """Endings of one or both runs, number of steps that were compared."""
+    BOTH_FAILED = "both-failed"
+    """The failure of both, number of steps that were compared."""
+    BOTH_KILLED = "both-killed"
+    """Number of steps that were compared."""
+    STATE_NOT_RECORDED = "state-not-recorded"
+    """`first`, `second` or `both`; value of a `RecordedPart`; the error."""
+
+    # Of how one run ended.
+    RUN_FAILED = "run-failed"
+    """`first` or `second`, exit status or None, its failure or empty."""
+    RUN_NEVER_ENDED = "run-never-ended"
+    """`first` or `second`, its failure or empty."""
+    LEFT_NO_RECORD = "left-no-record"
+    """Exit status."""
+    TIMED_OUT = "timed-out"
+    """Seconds."""
+    SEEN_FAILURE = "seen-failure"
+    """How it ended, as its parent saw it."""
+    RECORD_INCOMPLETE = "record-incomplete"
+    """Why."""
+    FAILED_AT = "failed-at"
+    """Its failure or empty, the step or 0, exit status."""
+
+    # Of ranks.
+    RANKS_PARTED = "ranks-parted"
+    """Names of tensors, ranks, ranks that part from them, step, whether before it."""
+    NO_REPLICAS = "no-replicas"
+    RANKS_INCOMPLETE = "ranks-incomplete"
+    """Ranks without a record, ranks that were killed, those that failed as (rank, steps, failure)."""
+    SAMPLES_MISSING = "samples-missing"
+    """Loader, epoch, number of samples on no rank, of how many, a `SamplerConflict`."""
+    SAMPLES_REPEATED = "samples-repeated"
+    """Loader, epoch, number of samples that came more than once, a `SamplerConflict`."""
+    OF_RANK = "of-rank"
+    """Rank, the reason there."""
+    OTHER_WORLD_SIZES = "other-world-sizes"
+    """Two numbers of ranks."""
+    RANK_WITHOUT_RECORD = "rank-without-record"
+    """`first` or `second`, ranks."""
+
+    # Of child processes.
+    IN_CHILD = "in-child"
+    """Name of the child, the reason there."""
+    CHILD_WITHOUT_RECORD = "child-without-record"
+    """Name of the child, `first` or `second`."""
+    POOL_BY_CHANCE = "pool-by-chance"
+    """Name of the child."""
+    REPORTED_AND_DOUBT = "reported-and-doubt"
+    """Number of reported values that differ, the reason why the rest is open."""
+
+    # Of the runs of a verification.
+    INTERRUPTED = "interrupted"
+    """Number of runs that were compared, number of runs asked for."""
+    BEFORE_RECORD = "before-record"
+    """Script, exit status."""
+    DID_NOT_END = "did-not-end"
+    """Script, the ending, whether operations were recorded."""
+    FAILED_BEFORE_TORCH = "failed-before-torch"
+    """Script, its failure, exit status."""
+    NO_TORCH = "no-torch"
+    """Script."""
+    NOTHING_COMPARED = "nothing-compared"
+    """Script."""
+    OTHER_STATUS = "other-status"
+    """Two exit statuses."""
+    FAILED_IN_BOTH = "failed-in-both"
+    """Script, endings (one if they are equal), whether operations were recorded."""
+    FAILED_IN_ONE = "failed-in-one"
+    """Script, number of the run, its ending, whether the other was stopped at a difference, whether
+    operations were recorded."""
+
+    # Of runs with a patch.
+    WITH_PATCH = "with-patch"
+    """The reason why the runs could not be judged; None if it is not known."""
+    ENDS_EARLY = "ends-early"
+    """Number of steps."""
+    PATCH_TIMED_OUT = "patch-timed-out"
+    """Seconds."""
+    PATCH_FAILED = "patch-failed"
+    """Failure of the script or empty, exit status."""
+    PATCH_NOT_JUDGED = "patch-not-judged"
+    STILL_DIFFERS = "still-differs"
+    """Site or None, step or None."""
+    NO_TIME_TO_TRY = "no-time-to-try"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason.
+
+    Args:
+        code: which.
+        arguments: as listed with the code: texts, numbers, tuples of these, or other reasons.
+    """
+
+    code: ReasonCode
+    arguments: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, code: ReasonCode, *arguments: object) -> Reason:
+        """Make a reason with these arguments."""
+        return cls(code, arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplerConflict:
+    """The settings of samplers that must agree on all ranks, or differ, and do not.
+
+    Args:
+        settings: names, each with (rank, value) of all ranks.
+        same_rank: whether two samplers have the same `rank`.
+    """
+
+    settings: tuple[tuple[str, tuple[tuple[int, Any], ...]], ...] = ()
+    same_rank: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.settings) or self.same_rank
