@@ -40,7 +40,7 @@ class CompareCommand:
         before, after = description(self)
         parser = CommandParser(prog="samebits compare", description=before, epilog=after)
         parser.add_argument("first", metavar="A", help="a record, or the folder of a distributed run")
-        parser.add_argument("second", metavar="B", nargs="?", help="the one to compare it with")
+        parser.add_argument("second", metavar="B", nargs="?", help="the record or folder to compare it with")
         parser.add_argument(
             "--ranks",
             action="store_true",

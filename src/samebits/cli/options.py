@@ -153,7 +153,7 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
     asked: dict[str, str] = {}
     for name, value in (*options.set, *((name, LEFT_ALONE) for name in options.leave)):
         if asked.setdefault(name, value) != value:
-            message = f"the switch {name} is to be both {asked[name]} and {value}; expected one value"
+            message = f"the switch {name} was given two values, {asked[name]} and {value}; give one of them"
             raise SamebitsError(message, slug="usage")
 
 

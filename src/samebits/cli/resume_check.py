@@ -85,7 +85,7 @@ class ResumeCheckCommand:
         )  # fmt: skip
         parser.add_argument("--steps", type=whole_number(2), metavar="N", help="stop each run after N steps")
         parser.add_argument(
-            "--budget", type=seconds, metavar="SECONDS", help="begin no further kill after this time"
+            "--budget", type=seconds, metavar="SECONDS", help="stop killing runs after this time"
         )
         add_privacy_option(parser)
         parser.add_argument("--no-progress", action="store_true", help="show no live line")

@@ -131,7 +131,7 @@ def add_recording_options(parser: ScriptParser) -> None:
     parser.add_argument("--steps", type=whole_number(1), metavar="N", help="stop the script after N steps")
     add_privacy_option(parser)
     parser.add_argument(
-        "--no-progress", action="store_true", help="show no live line in the last row of the terminal"
+        "--no-progress", action="store_true", help="do not show progress in the last row of the terminal"
     )
 
 

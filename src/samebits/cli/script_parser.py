@@ -40,7 +40,7 @@ class ScriptParser(CommandParser):
     """
 
     def __init__(self, *, dashed: Collection[str] = (), **fields: Any) -> None:
-        """As argparse.
+        """Make the parser, as argparse does.
 
         Args:
             dashed: options whose value may begin with a dash.

@@ -41,7 +41,7 @@ class ShowCommand:
         """Read the words that follow `show`."""
         before, after = description(self)
         parser = CommandParser(prog="samebits show", description=before, epilog=after)
-        parser.add_argument("record", metavar="RECORD", help="the file that a run left")
+        parser.add_argument("record", metavar="RECORD", help="the record of a run")
         parser.add_argument(
             "--events",
             metavar="KINDS",

@@ -161,7 +161,7 @@ def _configurations(options: argparse.Namespace) -> list[Configuration]:
     if options.plot is not None and not options.no_plot:
         refuse_missing(Path(options.plot).absolute().parent, Path(options.plot))
     if options.versus is not None and options.against is not None:
-        raise SamebitsError("found --versus and --against; expected one of them", slug="usage")
+        raise SamebitsError("--versus and --against were both given; expected one of them", slug="usage")
     against = None if options.against is None else load_configuration(Path(options.against))
     target: Target = options.target
     if target.script is not None and is_spread(Path(target.script)):

@@ -54,7 +54,7 @@ def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
     refuse_rank("verify")
     for name in _ONE_PROCESS:
         if getattr(options, name):
-            message = f"--{name} cannot be had with --nproc-per-node; leave one of them out"
+            message = f"--{name} does not work with --nproc-per-node; leave one of them out"
             raise SamebitsError(message, slug="usage")
     control_of(options)  # what cannot be asked for is refused once, not by each rank
     live = wants_progress(options)
@@ -184,12 +184,13 @@ class VerifyCommand:
 def _check(options: argparse.Namespace) -> None:
     """Refuse options that do not go together."""
     if options.apply and not options.fix:
-        message = "--apply writes the change that --fix looks for; give both"
+        message = "--apply writes the change that --fix finds; give --fix too"
         raise SamebitsError(message, slug="apply-without-fix")
     if options.quick and options.fix:
-        raise SamebitsError("--quick tries nothing, --fix tries patches; give one of them", slug="usage")
+        message = "--quick makes no further runs, and --fix needs them to try patches; give one of them"
+        raise SamebitsError(message, slug="usage")
     if options.share and not options.fresh:
-        raise SamebitsError("--share names what the copies of --fresh share; give both", slug="usage")
+        raise SamebitsError("--share has an effect only with --fresh; give --fresh too", slug="usage")
 
 
 def _request(options: argparse.Namespace) -> VerifyRequest:
@@ -238,7 +239,7 @@ def _add_run_options(parser: ScriptParser) -> None:
     group.add_argument(
         "--fresh",
         action="store_true",
-        help="give each run its own copy of the working folder, so that none finds what another wrote",
+        help="give each run its own copy of the working folder, so that no run reads what another one wrote",
     )
     group.add_argument(
         "--share",
@@ -260,7 +261,7 @@ def _add_run_options(parser: ScriptParser) -> None:
         const=1,
         default=0,
         metavar="N",
-        help="make one more run that executes each operation again, N times (default: 1), and name those "
+        help="make one more run that executes each operation N more times (default: 1), and name those "
         "that do not repeat",
     )
     group.add_argument(
@@ -292,8 +293,8 @@ def _add_explanation_options(parser: ScriptParser) -> None:
         "--budget",
         type=seconds,
         metavar="SECONDS",
-        help="time for explaining, and as much again for --fix (default: 3 minutes, or 20 times the first "
-        "run if that is longer)",
+        help="time limit for explaining, and the same again for --fix (default: 3 minutes, or 20 times "
+        "the first run if that is longer)",
     )
     group.add_argument(
         "--no-interventions",

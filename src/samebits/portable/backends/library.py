@@ -162,7 +162,8 @@ def check_parameters(declared: dict[str, str], exported: dict[str, str]) -> None
     for name in sorted(declared.keys() | exported.keys()):
         if declared.get(name) != exported.get(name):
             raise SamebitsError(
-                f"the library of portable kernels is not of this samebits: its kernel {name} takes "
+                "the library of portable kernels belongs to another version of samebits: "
+                f"its kernel {name} takes "
                 f"({exported.get(name, 'nothing')}), but ({declared.get(name, 'nothing')}) was expected; "
                 "install samebits again",
                 slug="portable-backend",
