@@ -47,6 +47,8 @@ def test_everything_after_the_script_is_its_own(words, script, module, arguments
         (["--json"], "expected a script or -m MODULE"),
         (["-m"], "expected the name of a module after -m"),
         (["--"], "expected a script"),
+        ([""], "expected a script or -m MODULE"),
+        (["-m", ""], "expected the name of a module after -m"),
         (["--runs", "1", "a.py"], "at least 2, found '1'"),
         (["--runs", "x", "a.py"], "found 'x'"),
         (["--steps", "0", "a.py"], "at least 1, found '0'"),
