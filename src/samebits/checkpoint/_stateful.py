@@ -63,7 +63,7 @@ _ADVICE: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (lambda value: isinstance(value, os.PathLike), "save `str(…)` of it"),
     (
         lambda value: isinstance(value, type) or callable(value),
-        "code is not saved: leave it out, and make it anew after loading",
+        "code is not saved: leave it out, and make it again after loading",
     ),
     (lambda value: isinstance(value, argparse.Namespace), "save `vars(…)` of it"),
 )

@@ -44,7 +44,7 @@ class CompareCommand:
         parser.add_argument(
             "--ranks",
             action="store_true",
-            help="compare the ranks in folder A: are replicas equal, and is the data divided?",
+            help="compare the ranks of folder A: replicas must be equal, and the data divided",
         )
         parser.add_argument("--verbose", action="store_true", help="show all evidence and all notes")
         parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -85,7 +85,7 @@ def _control_actions(group: argparse._ArgumentGroup) -> tuple[argparse.Action, .
         group.add_argument(
             "--per-rank-seeds",
             action="store_true",
-            help="in a distributed run, give each rank a seed of its own",
+            help="in a distributed run, give each rank its own seed",
         ),
         group.add_argument(
             "--keyed-samples",

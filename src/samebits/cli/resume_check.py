@@ -64,8 +64,8 @@ class ResumeCheckCommand:
         )
         parser.add_argument(
             "--resume-args", required=True, metavar="WORDS",
-            help="added to the script's arguments when it resumes, and split as by a shell; empty if the "
-            "script resumes by itself",
+            help="words that are added to the script's arguments when it resumes; they are split as by a "
+            "shell; empty if the script resumes by itself",
         )  # fmt: skip
         parser.add_argument(
             "--kill-at", type=_numbers, default=(), metavar="N,...",
@@ -88,10 +88,10 @@ class ResumeCheckCommand:
             "--budget", type=seconds, metavar="SECONDS", help="stop killing runs after this time"
         )
         add_privacy_option(parser)
-        parser.add_argument("--no-progress", action="store_true", help="show no live line")
+        parser.add_argument("--no-progress", action="store_true", help="do not show progress")
         add_control_options(parser, brief=True)
         parser.add_argument(
-            "--keep", metavar="DIR", help="where the records go (default: .samebits/SCRIPT-resume-N)"
+            "--keep", metavar="DIR", help="folder for the records (default: .samebits/SCRIPT-resume-N)"
         )
         parser.add_argument("--quiet", action="store_true", help="do not show what the script prints")
         parser.add_argument("--verbose", action="store_true", help="show each kill in full, and every run")

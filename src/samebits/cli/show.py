@@ -98,5 +98,5 @@ def _kind(name: str) -> EventKind:
     try:
         return EventKind(name)
     except ValueError:
-        message = f"no event kind named {name!r}; expected all or some of {','.join(KINDS)}"
+        message = f"there is no event kind {name!r}; expected `all`, or some of {','.join(KINDS)}"
         raise SamebitsError(message, slug="usage") from None

@@ -132,7 +132,7 @@ def _add_output(parser: ScriptParser) -> None:
     )
     parser.add_argument("--no-plot", action="store_true", help="draw no plot")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--no-progress", action="store_true", help="show no live line")
+    parser.add_argument("--no-progress", action="store_true", help="do not show progress")
 
 
 def _with_folder_options(parser: ScriptParser, options: argparse.Namespace) -> argparse.Namespace:

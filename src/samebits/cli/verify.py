@@ -91,7 +91,7 @@ def _words(options: argparse.Namespace) -> list[str]:
 
 
 class VerifyCommand:
-    """Run a script twice and say, bit for bit, whether it is the same.
+    """Run a script twice and compare the two runs bit for bit.
 
     Each run is a fresh process. The runs are identical if parameters, buffers, gradients and optimizer states
     are equal at every step, and so is every value that the script reads out of a tensor or saves. If they
@@ -284,7 +284,7 @@ def _add_explanation_options(parser: ScriptParser) -> None:
     group.add_argument(
         "--fix",
         action="store_true",
-        help="look for a change of your source, try it on a copy, and print it as a diff",
+        help="look for a change to your source code, try it on a copy, and print it as a diff",
     )
     group.add_argument(
         "--apply", action="store_true", help="with --fix: write a confirmed change to your files"
