@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from samebits.cli.command import description, refuse_rank
 from samebits.cli.ending import held_back
 from samebits.cli.options import add_control_options, control_of, control_variables
-from samebits.cli.run import add_privacy_option, wants_progress
+from samebits.cli.run import add_privacy_option, kept_folder, wants_progress
 from samebits.cli.script_parser import ScriptParser, seconds, whole_number
 from samebits.cli.terminal import Phases, style_of, write
 from samebits.commands.resume_check import ResumeRequest, resume_check
@@ -18,7 +18,7 @@ from samebits.commands.resume_check.runs import split_words
 from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, EXIT_NOT_JUDGED, SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.report import resume_json, resume_text
-from samebits.verification.preconditions import check_target, refuse_missing
+from samebits.verification.preconditions import check_target
 
 if TYPE_CHECKING:
     import argparse
@@ -149,6 +149,5 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _folder(options: argparse.Namespace) -> Path:
     """Return a folder without records of an earlier check."""
     if options.keep is not None:
-        refuse_missing(Path(options.keep).absolute().parent)
-        return Path(options.keep)
+        return kept_folder(options.keep)
     return next_free(DEFAULT_FOLDER, f"{target_name(options.target)}-resume")

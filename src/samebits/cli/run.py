@@ -26,7 +26,7 @@ from samebits.recording.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_
 from samebits.recording.settings import RecordingSettings
 from samebits.records.kinds import Level
 from samebits.switches.table import holds_layout
-from samebits.verification.preconditions import check_named, check_target, check_writable
+from samebits.verification.preconditions import check_named, check_target, check_writable, refuse_missing
 from samebits.verification.rank_records import given_rank_record, rank_record
 
 if TYPE_CHECKING:
@@ -142,6 +142,18 @@ def add_privacy_option(parser: ScriptParser) -> None:
         action="store_true",
         help="record none of the script's arguments (known kinds of secrets are always masked)",
     )
+
+
+def kept_folder(name: str) -> Path:
+    """Return the folder of `--keep`, which may not be there yet.
+
+    Raises:
+        SamebitsError: the name is empty (`usage`), or its folder is not there (`record-unwritable`).
+    """
+    if not name:
+        raise SamebitsError("--keep is empty; expected the path of a folder", slug="usage")
+    refuse_missing(Path(name).absolute().parent)
+    return Path(name)
 
 
 def wants_progress(options: argparse.Namespace) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import description, refuse_rank
@@ -18,20 +17,20 @@ from samebits.cli.options import (
     control_variables,
 )
 from samebits.cli.output import FirstAnswer, print_launches, print_result
-from samebits.cli.run import add_recording_options, wants_progress
+from samebits.cli.run import add_recording_options, kept_folder, wants_progress
 from samebits.cli.script_parser import ScriptParser, add_state_only, seconds, whole_number
 from samebits.cli.terminal import Phases, style_of
 from samebits.errors import SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.records.kinds import Level
 from samebits.verification import VerifyRequest, verify
-from samebits.verification.preconditions import refuse_missing
 from samebits.verification.rank_launches import LaunchRequest, verify_launch
 from samebits.verification.user_files import apply, write_diff
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from pathlib import Path
 
     from samebits.verification.results import Fix
 
@@ -312,6 +311,5 @@ def _add_explanation_options(parser: ScriptParser) -> None:
 def _folder(options: argparse.Namespace) -> Path:
     """Return a folder without records of an earlier verification."""
     if options.keep is not None:
-        refuse_missing(Path(options.keep).absolute().parent)
-        return Path(options.keep)
+        return kept_folder(options.keep)
     return next_free(DEFAULT_FOLDER, f"{target_name(options.target)}-verify")
