@@ -119,6 +119,15 @@ def test_a_script_is_read_and_not_run(tmp_path):
     assert {"lightning", "transformers", "accelerate"}.isdisjoint(subjects(answer, "may break"))
 
 
+def test_a_script_that_is_not_python_source_is_judged_by_all_packages(tmp_path):
+    (tmp_path / "broken.py").write_text("import (\n")
+    result = samebits("doctor", "--json", "broken.py", cwd=tmp_path)
+    assert "broken.py is not Python source, so its imports are not known" in result.stderr
+    everything, status = doctor(cwd=tmp_path)
+    assert json.loads(result.stdout)["threats"] == everything["threats"]
+    assert result.returncode == status
+
+
 @pytest.mark.parametrize(
     ("words", "slug"),
     [

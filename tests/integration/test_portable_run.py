@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from cli_support import samebits, write
 
 TRAINING = """
@@ -58,10 +59,23 @@ def test_a_script_without_torch_ends_in_order_and_its_record_is_closed(tmp_path)
     assert shown["control"]["portable_run"] == {"numerics": 1, "kernels": None}
 
 
-def test_kernels_that_this_machine_lacks_end_the_run_with_one_error_and_a_closed_record(tmp_path):
-    write(tmp_path, "train.py", TRAINING)
-    asked = {"SAMEBITS_PORTABLE_BACKEND": "no-such-kernels"}
-    done = samebits("run", "--portable", "--record", "a.sbr", "train.py", cwd=tmp_path, **asked)
+@pytest.mark.parametrize("command", ["run", "verify", "resume-check --resume-args=-r"])
+def test_kernels_that_this_machine_lacks_are_refused_before_the_script_starts(tmp_path, command):
+    write(tmp_path, "train.py", "open('started', 'w').close()\nimport torch\n")
+    asked = {"SAMEBITS_PORTABLE_BACKEND": "wrong"}
+    done = samebits(*command.split(), "--portable", "train.py", cwd=tmp_path, **asked)
+    assert done.returncode == 2
+    first, *pointer = done.stderr.splitlines()
+    assert first.startswith("samebits: SAMEBITS_PORTABLE_BACKEND=wrong asks for portable kernels")
+    assert "unset the variable" in first
+    assert len(pointer) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+def test_kernels_that_the_script_asks_for_in_vain_end_it_with_one_error_and_a_closed_record(tmp_path):
+    asking = "import os\nos.environ['SAMEBITS_PORTABLE_BACKEND'] = 'wrong'\nimport torch\n"
+    write(tmp_path, "train.py", asking)
+    done = samebits("run", "--portable", "--record", "a.sbr", "train.py", cwd=tmp_path)
     assert done.returncode == 1
     assert "asks for portable kernels that this machine cannot run" in done.stderr
     assert "Exception ignored" not in done.stderr

@@ -207,7 +207,7 @@ def test_what_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     for words, text, extra in (
         (("verify", script.name), "runs as rank 0 of 2", {"RANK": "0", "WORLD_SIZE": "2"}),
-        (("verify", "--nproc-per-node", "2", "--fix", script.name), "--fix cannot be had", {}),
+        (("verify", "--nproc-per-node", "2", "--fix", script.name), "--fix does not work", {}),
         (("compare", "--ranks", "empty"), "holds no rank-0.sbr", {}),
         (("compare", "--ranks", "nowhere"), "is no folder", {}),
         (("compare", "a.sbr"), "expected two records, or --ranks and one folder", {}),

@@ -1,1 +1,1 @@
-"""Working inside somebody else's program: patches, imports, frames, child processes."""
+"""Tools for work inside somebody else's program: patches, imports, frames, child processes."""

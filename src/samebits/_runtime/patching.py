@@ -1,4 +1,4 @@
-"""Replacing attributes so that they can be put back exactly as they were."""
+"""Patches: attributes that are replaced, and put back exactly as they were."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class PatchedAttributes:
         self._ending = False
 
     def process_ends(self) -> None:
-        """Warn no more: nobody needs to know what stands when the process ends."""
+        """Stop warning: at the end of the process it does not matter which replacements remain."""
         self._ending = True
 
     def add(self, layer: Layer, value: Any) -> None:

@@ -191,9 +191,10 @@ def numpy_state_address() -> tuple[int, int] | None:
     numpy = sys.modules.get("numpy")
     generator = getattr(getattr(getattr(numpy, "random", None), "mtrand", None), "_rand", None)
     bits = getattr(generator, "_bit_generator", None)
-    if bits is None or type(bits).__name__ != "MT19937":
+    address = getattr(getattr(bits, "ctypes", None), "state_address", None)
+    if not address or type(bits).__name__ != "MT19937":
         return None
-    return int(bits.ctypes.state_address), 625 * 4
+    return int(address), 625 * 4
 
 
 def hide_from_compiler(trace_rules: Any) -> None:
@@ -406,7 +407,7 @@ def twister_head(state: bytes) -> tuple[int, int] | None:
     """Return which 624 numbers a CPU generator is in, and how many of them it has given out.
 
     Args:
-        state: the first 56 bytes of `torch.Generator.get_state()`: `CPUGeneratorImplStateLegacy` of
+        state: the first 40 bytes of `torch.Generator.get_state()`: `CPUGeneratorImplStateLegacy` of
             aten/src/ATen/CPUGeneratorImpl.cpp (2.6.0, 2.13.0): seed, left, seeded, next, words of 64 bits.
 
     Returns:

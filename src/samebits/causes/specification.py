@@ -1,4 +1,4 @@
-"""What a cause is: the closed lists of causes, origins and patch rules, and the specification of each."""
+"""The closed lists of causes, origins and patch rules, and the specification of each cause."""
 
 from __future__ import annotations
 

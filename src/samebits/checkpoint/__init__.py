@@ -1,4 +1,4 @@
-"""Saving a training state and restoring it exactly (docs/reference/checkpoint.md).
+"""Checkpoints: a training state is saved, and restored exactly (docs/reference/checkpoint.md).
 
 Importing the package does not import torch; its names do, when they are first used.
 """

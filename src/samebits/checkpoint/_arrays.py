@@ -237,13 +237,13 @@ def check_tensor(tensor: torch.Tensor, where: str) -> None:
     """
     reason = ""
     if type(tensor) not in _PLAIN:
-        reason = f"{describe(tensor)}; of a subclass save the plain tensors that it holds"
+        reason = f"{describe(tensor)}; save the plain tensors that it holds"
     elif tensor.is_meta:
         reason = "it is on the device `meta` and has no contents; give it some first"
     elif tensor.is_quantized:
         reason = "it is quantized; save `int_repr()`, the scale and the zero point"
     elif tensor.is_nested:
-        reason = "it is a nested tensor; save the list that `unbind()` gives"
+        reason = "it is a nested tensor; save the list that `unbind()` returns"
     elif dtype_name(tensor.dtype) not in NAMES and dtype_name(tensor.dtype) not in OTHERS:
         reason = f"its dtype is {tensor.dtype}; view it as another one"
     elif tensor.numel() and not tensor.untyped_storage().nbytes():
@@ -263,7 +263,9 @@ def sparse_parts(tensor: torch.Tensor, where: str) -> tuple[str, list[tuple[str,
     tensor = tensor.detach()
     if tensor.layout is torch.sparse_coo:
         if not tensor.is_coalesced():
-            raise unsaveable(where, "it is sparse and not coalesced; save `coalesce()` of it")
+            raise unsaveable(
+                where, "it is sparse and not coalesced; save the tensor that `coalesce()` returns"
+            )
         return "sparse_coo", [("indices", tensor.indices()), ("values", tensor.values())]
     if tensor.layout in _BY_ROW:
         parts = [("crow_indices", tensor.crow_indices()), ("col_indices", tensor.col_indices())]
@@ -271,7 +273,7 @@ def sparse_parts(tensor: torch.Tensor, where: str) -> tuple[str, list[tuple[str,
     if tensor.layout in _BY_COLUMN:
         parts = [("ccol_indices", tensor.ccol_indices()), ("row_indices", tensor.row_indices())]
         return _BY_COLUMN[tensor.layout], [*parts, ("values", tensor.values())]
-    raise unsaveable(where, f"its layout is {tensor.layout}; save `to_dense()` of it")
+    raise unsaveable(where, f"its layout is {tensor.layout}; save the tensor that `to_dense()` returns")
 
 
 def sparse_tensor(layout: str, shape: Sequence[int], parts: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -187,7 +187,7 @@ def read_container(file: BinaryIO) -> Contents:
     header, start = _read_header(file)
     metadata = header.pop("__metadata__", None)
     if not isinstance(metadata, dict) or metadata.get("kind") != FORMAT:
-        raise _foreign(file, "a safetensors file that is not of samebits.checkpoint")
+        raise _foreign(file, "a safetensors file that samebits.checkpoint did not write")
     if metadata.get("version") != VERSION:
         message = (
             f"{file.name} has the version {shown(metadata.get('version'))}; this samebits reads {VERSION!r}. "

@@ -180,7 +180,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     except DamageError as error:
         raise _damaged(path, f"{MANIFEST}: {error}") from None
     if not isinstance(fields, dict) or fields.get("kind") != KIND:
-        message = f"{path / MANIFEST} is not of samebits; expected a folder of save_sharded"
+        message = f"{path / MANIFEST} was not written by samebits; expected a folder of save_sharded"
         raise SamebitsError(message, slug="checkpoint-foreign")
     if fields.get("version") != VERSION:
         message = f"{path} has the version {shown(fields.get('version'))}; this samebits reads {VERSION}"

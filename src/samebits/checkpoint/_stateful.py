@@ -63,7 +63,7 @@ _ADVICE: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (lambda value: isinstance(value, os.PathLike), "save `str(…)` of it"),
     (
         lambda value: isinstance(value, type) or callable(value),
-        "code is not saved: leave it out, and make it anew after loading",
+        "code is not saved: leave it out, and make it again after loading",
     ),
     (lambda value: isinstance(value, argparse.Namespace), "save `vars(…)` of it"),
 )
@@ -192,7 +192,7 @@ def meta_misfit(target: Any, where: str) -> str:
     if not empty:
         return ""
     return (
-        _listed("on the device `meta`, which holds no contents, are ", empty)
+        _listed("these tensors are on the device `meta`, which holds no contents: ", empty)
         + "; call `to_empty(device=…)` first"
     )
 
@@ -206,7 +206,7 @@ def module_misfit(saved: Mapping[str, Any], here: Mapping[str, Any], where: str)
         for name in here
         if name in saved and not _alike(saved[name], here[name])
     ]
-    texts = [_listed("the checkpoint lacks ", missing), _listed("the checkpoint has in addition ", extra)]
+    texts = [_listed("the checkpoint lacks ", missing), _listed("the checkpoint also has ", extra)]
     return "; ".join(text for text in (*texts, _listed("", unlike)) if text)
 
 

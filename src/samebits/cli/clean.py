@@ -53,7 +53,7 @@ class CleanCommand:
             type=days,
             default=0.0,
             metavar="DAYS",
-            help="only records that were last changed more than DAYS days ago",
+            help="remove only records that were last changed more than DAYS days ago",
         )
         parser.add_argument("--dry-run", action="store_true", help="list the records, but remove nothing")
         return parser.parse_args(list(arguments))

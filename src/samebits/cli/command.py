@@ -53,7 +53,7 @@ def summary(command: Command) -> str:
 def description(command: Command) -> tuple[str, str]:
     """Return a command's help before its options, and the examples after them."""
     before, _, examples = _documentation(command).partition("\nExamples:\n")
-    width = min(shutil.get_terminal_size((80, 24)).columns, 100) - 2
+    width = max(40, min(shutil.get_terminal_size((80, 24)).columns, 100)) - 2
     paragraphs = (textwrap.fill(paragraph, width) for paragraph in before.strip().split("\n\n"))
     before = "\n\n".join(paragraphs)
     return before, f"examples:\n{examples.rstrip()}" if examples else ""

@@ -40,11 +40,11 @@ class CompareCommand:
         before, after = description(self)
         parser = CommandParser(prog="samebits compare", description=before, epilog=after)
         parser.add_argument("first", metavar="A", help="a record, or the folder of a distributed run")
-        parser.add_argument("second", metavar="B", nargs="?", help="the one to compare it with")
+        parser.add_argument("second", metavar="B", nargs="?", help="the record or folder to compare it with")
         parser.add_argument(
             "--ranks",
             action="store_true",
-            help="compare the ranks in folder A: are replicas equal, and is the data divided?",
+            help="compare the ranks of folder A: replicas must be equal, and the data divided",
         )
         parser.add_argument("--verbose", action="store_true", help="show all evidence and all notes")
         parser.add_argument("--json", action="store_true", help="print one JSON object")

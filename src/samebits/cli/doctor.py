@@ -10,7 +10,7 @@ from samebits.cli.command import description
 from samebits.cli.script_parser import ScriptParser
 from samebits.cli.terminal import style_of, write
 from samebits.commands.doctor import collect, examine
-from samebits.commands.doctor.imports import imported_packages, started_file
+from samebits.commands.doctor.imports import imported_packages, is_parsed, started_file
 from samebits.commands.doctor.threat import BREAKS, PROMISES
 from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, SamebitsError
 from samebits.report import doctor as report
@@ -86,4 +86,8 @@ def _look(target: Target | None) -> EnvironmentSnapshot:
         return collect(Path.cwd())
     check_target(target)
     start, root = started_file(target.script, target.module, Path.cwd())
+    if start is not None and not is_parsed(start):
+        message = f"{start.name} is not Python source, so its imports are not known: every package is checked"
+        write(f"samebits: {message}", sys.stderr)
+        start = None
     return collect(root, imported_packages(start, root) if start else None)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.interventions.plan import check_interventions, why_not
 from samebits.interventions.table import INTERVENTIONS
+from samebits.portable.backends.library import check_backend
 from samebits.rng.seeds import check_seed
 from samebits.rng.states import current_rank
 from samebits.switches.switch import LEFT_ALONE, Control
@@ -84,7 +85,7 @@ def _control_actions(group: argparse._ArgumentGroup) -> tuple[argparse.Action, .
         group.add_argument(
             "--per-rank-seeds",
             action="store_true",
-            help="in a distributed run, give each rank a seed of its own",
+            help="in a distributed run, give each rank its own seed",
         ),
         group.add_argument(
             "--keyed-samples",
@@ -108,8 +109,11 @@ def control_of(options: argparse.Namespace) -> Control | None:
     """Return the control that the options ask for, or None.
 
     Raises:
-        SamebitsError: options that mean nothing without `--seed` or `--deterministic`; `usage`.
+        SamebitsError: options that mean nothing without `--seed` or `--deterministic`; `usage`. With
+            `--portable`, kernels that this machine does not have; `portable-backend`.
     """
+    if options.portable:
+        check_backend()
     if options.seed is None:
         _refuse_idle(options)
     if options.seed is None and not options.deterministic:
@@ -149,7 +153,7 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
     asked: dict[str, str] = {}
     for name, value in (*options.set, *((name, LEFT_ALONE) for name in options.leave)):
         if asked.setdefault(name, value) != value:
-            message = f"the switch {name} is to be both {asked[name]} and {value}; expected one value"
+            message = f"the switch {name} was given two values, {asked[name]} and {value}; give one of them"
             raise SamebitsError(message, slug="usage")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from samebits.cli.command import description, refuse_rank
 from samebits.cli.ending import held_back
 from samebits.cli.options import add_control_options, control_of, control_variables
-from samebits.cli.run import add_privacy_option, wants_progress
+from samebits.cli.run import add_privacy_option, kept_folder, wants_progress
 from samebits.cli.script_parser import ScriptParser, seconds, whole_number
 from samebits.cli.terminal import Phases, style_of, write
 from samebits.commands.resume_check import ResumeRequest, resume_check
@@ -18,7 +18,7 @@ from samebits.commands.resume_check.runs import split_words
 from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, EXIT_NOT_JUDGED, SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.report import resume_json, resume_text
-from samebits.verification.preconditions import check_target, refuse_missing
+from samebits.verification.preconditions import check_target
 
 if TYPE_CHECKING:
     import argparse
@@ -64,8 +64,8 @@ class ResumeCheckCommand:
         )
         parser.add_argument(
             "--resume-args", required=True, metavar="WORDS",
-            help="added to the script's arguments when it resumes, and split as by a shell; empty if the "
-            "script resumes by itself",
+            help="words that are added to the script's arguments when it resumes; they are split as by a "
+            "shell; empty if the script resumes by itself",
         )  # fmt: skip
         parser.add_argument(
             "--kill-at", type=_numbers, default=(), metavar="N,...",
@@ -85,13 +85,13 @@ class ResumeCheckCommand:
         )  # fmt: skip
         parser.add_argument("--steps", type=whole_number(2), metavar="N", help="stop each run after N steps")
         parser.add_argument(
-            "--budget", type=seconds, metavar="SECONDS", help="begin no further kill after this time"
+            "--budget", type=seconds, metavar="SECONDS", help="stop killing runs after this time"
         )
         add_privacy_option(parser)
-        parser.add_argument("--no-progress", action="store_true", help="show no live line")
+        parser.add_argument("--no-progress", action="store_true", help="do not show progress")
         add_control_options(parser, brief=True)
         parser.add_argument(
-            "--keep", metavar="DIR", help="where the records go (default: .samebits/SCRIPT-resume-N)"
+            "--keep", metavar="DIR", help="folder for the records (default: .samebits/SCRIPT-resume-N)"
         )
         parser.add_argument("--quiet", action="store_true", help="do not show what the script prints")
         parser.add_argument("--verbose", action="store_true", help="show each kill in full, and every run")
@@ -149,6 +149,5 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _folder(options: argparse.Namespace) -> Path:
     """Return a folder without records of an earlier check."""
     if options.keep is not None:
-        refuse_missing(Path(options.keep).absolute().parent)
-        return Path(options.keep)
+        return kept_folder(options.keep)
     return next_free(DEFAULT_FOLDER, f"{target_name(options.target)}-resume")

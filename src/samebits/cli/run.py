@@ -26,7 +26,7 @@ from samebits.recording.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_
 from samebits.recording.settings import RecordingSettings
 from samebits.records.kinds import Level
 from samebits.switches.table import holds_layout
-from samebits.verification.preconditions import check_named, check_target, check_writable
+from samebits.verification.preconditions import check_named, check_target, check_writable, refuse_missing
 from samebits.verification.rank_records import given_rank_record, rank_record
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def add_recording_options(parser: ScriptParser) -> None:
     parser.add_argument("--steps", type=whole_number(1), metavar="N", help="stop the script after N steps")
     add_privacy_option(parser)
     parser.add_argument(
-        "--no-progress", action="store_true", help="show no live line in the last row of the terminal"
+        "--no-progress", action="store_true", help="do not show progress in the last row of the terminal"
     )
 
 
@@ -142,6 +142,18 @@ def add_privacy_option(parser: ScriptParser) -> None:
         action="store_true",
         help="record none of the script's arguments (known kinds of secrets are always masked)",
     )
+
+
+def kept_folder(name: str) -> Path:
+    """Return the folder of `--keep`, which may not be there yet.
+
+    Raises:
+        SamebitsError: the name is empty (`usage`), or its folder is not there (`record-unwritable`).
+    """
+    if not name:
+        raise SamebitsError("--keep is empty; expected the path of a folder", slug="usage")
+    refuse_missing(Path(name).absolute().parent)
+    return Path(name)
 
 
 def wants_progress(options: argparse.Namespace) -> bool:

@@ -40,7 +40,7 @@ class ScriptParser(CommandParser):
     """
 
     def __init__(self, *, dashed: Collection[str] = (), **fields: Any) -> None:
-        """As argparse.
+        """Make the parser, as argparse does.
 
         Args:
             dashed: options whose value may begin with a dash.
@@ -93,10 +93,10 @@ class ScriptParser(CommandParser):
             words = words[1:]
         elif words and words[0].startswith("-m"):
             words = [words[0][2:], *words[1:]] if words[0] != "-m" else words[1:]
-            if not words:
+            if not words or not words[0]:
                 self.error("expected the name of a module after -m, found nothing")
             return Target(script=None, module=words[0], arguments=tuple(words[1:]))
-        if not words:
+        if not words or not words[0]:
             self.error("expected a script or -m MODULE, found neither")
         return Target(script=words[0], module=None, arguments=tuple(words[1:]))
 

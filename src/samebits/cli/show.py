@@ -41,7 +41,7 @@ class ShowCommand:
         """Read the words that follow `show`."""
         before, after = description(self)
         parser = CommandParser(prog="samebits show", description=before, epilog=after)
-        parser.add_argument("record", metavar="RECORD", help="the file that a run left")
+        parser.add_argument("record", metavar="RECORD", help="the record of a run")
         parser.add_argument(
             "--events",
             metavar="KINDS",
@@ -98,5 +98,5 @@ def _kind(name: str) -> EventKind:
     try:
         return EventKind(name)
     except ValueError:
-        message = f"no event kind named {name!r}; expected all or some of {','.join(KINDS)}"
+        message = f"there is no event kind {name!r}; expected `all`, or some of {','.join(KINDS)}"
         raise SamebitsError(message, slug="usage") from None

@@ -132,7 +132,7 @@ def _add_output(parser: ScriptParser) -> None:
     )
     parser.add_argument("--no-plot", action="store_true", help="draw no plot")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--no-progress", action="store_true", help="show no live line")
+    parser.add_argument("--no-progress", action="store_true", help="do not show progress")
 
 
 def _with_folder_options(parser: ScriptParser, options: argparse.Namespace) -> argparse.Namespace:
@@ -161,7 +161,7 @@ def _configurations(options: argparse.Namespace) -> list[Configuration]:
     if options.plot is not None and not options.no_plot:
         refuse_missing(Path(options.plot).absolute().parent, Path(options.plot))
     if options.versus is not None and options.against is not None:
-        raise SamebitsError("found --versus and --against; expected one of them", slug="usage")
+        raise SamebitsError("--versus and --against were both given; expected one of them", slug="usage")
     against = None if options.against is None else load_configuration(Path(options.against))
     target: Target = options.target
     if target.script is not None and is_spread(Path(target.script)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import description, refuse_rank
@@ -18,20 +17,20 @@ from samebits.cli.options import (
     control_variables,
 )
 from samebits.cli.output import FirstAnswer, print_launches, print_result
-from samebits.cli.run import add_recording_options, wants_progress
+from samebits.cli.run import add_recording_options, kept_folder, wants_progress
 from samebits.cli.script_parser import ScriptParser, add_state_only, seconds, whole_number
 from samebits.cli.terminal import Phases, style_of
 from samebits.errors import SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.records.kinds import Level
 from samebits.verification import VerifyRequest, verify
-from samebits.verification.preconditions import refuse_missing
 from samebits.verification.rank_launches import LaunchRequest, verify_launch
 from samebits.verification.user_files import apply, write_diff
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from pathlib import Path
 
     from samebits.verification.results import Fix
 
@@ -54,7 +53,7 @@ def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
     refuse_rank("verify")
     for name in _ONE_PROCESS:
         if getattr(options, name):
-            message = f"--{name} cannot be had with --nproc-per-node; leave one of them out"
+            message = f"--{name} does not work with --nproc-per-node; leave one of them out"
             raise SamebitsError(message, slug="usage")
     control_of(options)  # what cannot be asked for is refused once, not by each rank
     live = wants_progress(options)
@@ -91,7 +90,7 @@ def _words(options: argparse.Namespace) -> list[str]:
 
 
 class VerifyCommand:
-    """Run a script twice and say, bit for bit, whether it is the same.
+    """Run a script twice and compare the two runs bit for bit.
 
     Each run is a fresh process. The runs are identical if parameters, buffers, gradients and optimizer states
     are equal at every step, and so is every value that the script reads out of a tensor or saves. If they
@@ -184,12 +183,13 @@ class VerifyCommand:
 def _check(options: argparse.Namespace) -> None:
     """Refuse options that do not go together."""
     if options.apply and not options.fix:
-        message = "--apply writes the change that --fix looks for; give both"
+        message = "--apply writes the change that --fix finds; give --fix too"
         raise SamebitsError(message, slug="apply-without-fix")
     if options.quick and options.fix:
-        raise SamebitsError("--quick tries nothing, --fix tries patches; give one of them", slug="usage")
+        message = "--quick makes no further runs, and --fix needs them to try patches; give one of them"
+        raise SamebitsError(message, slug="usage")
     if options.share and not options.fresh:
-        raise SamebitsError("--share names what the copies of --fresh share; give both", slug="usage")
+        raise SamebitsError("--share has an effect only with --fresh; give --fresh too", slug="usage")
 
 
 def _request(options: argparse.Namespace) -> VerifyRequest:
@@ -238,7 +238,7 @@ def _add_run_options(parser: ScriptParser) -> None:
     group.add_argument(
         "--fresh",
         action="store_true",
-        help="give each run its own copy of the working folder, so that none finds what another wrote",
+        help="give each run its own copy of the working folder, so that no run reads what another one wrote",
     )
     group.add_argument(
         "--share",
@@ -260,7 +260,7 @@ def _add_run_options(parser: ScriptParser) -> None:
         const=1,
         default=0,
         metavar="N",
-        help="make one more run that executes each operation again, N times (default: 1), and name those "
+        help="make one more run that executes each operation N more times (default: 1), and name those "
         "that do not repeat",
     )
     group.add_argument(
@@ -283,7 +283,7 @@ def _add_explanation_options(parser: ScriptParser) -> None:
     group.add_argument(
         "--fix",
         action="store_true",
-        help="look for a change of your source, try it on a copy, and print it as a diff",
+        help="look for a change to your source code, try it on a copy, and print it as a diff",
     )
     group.add_argument(
         "--apply", action="store_true", help="with --fix: write a confirmed change to your files"
@@ -292,8 +292,8 @@ def _add_explanation_options(parser: ScriptParser) -> None:
         "--budget",
         type=seconds,
         metavar="SECONDS",
-        help="time for explaining, and as much again for --fix (default: 3 minutes, or 20 times the first "
-        "run if that is longer)",
+        help="time limit for explaining, and the same again for --fix (default: 3 minutes, or 20 times "
+        "the first run if that is longer)",
     )
     group.add_argument(
         "--no-interventions",
@@ -311,6 +311,5 @@ def _add_explanation_options(parser: ScriptParser) -> None:
 def _folder(options: argparse.Namespace) -> Path:
     """Return a folder without records of an earlier verification."""
     if options.keep is not None:
-        refuse_missing(Path(options.keep).absolute().parent)
-        return Path(options.keep)
+        return kept_folder(options.keep)
     return next_free(DEFAULT_FOLDER, f"{target_name(options.target)}-verify")

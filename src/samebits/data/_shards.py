@@ -99,12 +99,12 @@ class Endless(Partition):
 
     @property
     def positions(self) -> int:
-        """More than will be read."""
+        """A number above that of the elements that will be read."""
         return _ENDLESS // self.global_batch * self.global_batch
 
     @property
     def rest(self) -> int:
-        """Not known."""
+        """Return 0: the number is not known."""
         return 0
 
     def streams_of_rank(self, streams: ShardStreams) -> frozenset[int]:

@@ -138,7 +138,7 @@ class DriftWatch:
         self._wrappers.install_numpy(numpy)
 
     def remove(self) -> None:
-        """See nothing more, and forget what was watched."""
+        """Stop watching, and forget what was watched."""
         self._wrappers.remove()
         self._watched.clear()
         self._by_setter.clear()

@@ -294,7 +294,7 @@ class ErrorExplainer:
         sys.excepthook = self._hook
 
     def pause(self) -> None:
-        """Explain nothing more."""
+        """Stop explaining errors."""
         self._on = False
 
     def remove(self) -> None:

@@ -1,1 +1,1 @@
-"""Why two runs differ: which interventions to try, the smallest set that helps, and what to change."""
+"""Diagnosis of a difference: which interventions to try, the smallest set that helps, and what to change."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _NUMBER = "_samebits_number"
 PATIENCE_S = 5.0
-"""How long the next one in order is waited for while others are ready."""
+"""The time to wait for the next one in order while others are ready."""
 _POLL_S = 0.01
 _INBOX = "_samebits_inbox"
 

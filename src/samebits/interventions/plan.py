@@ -1,4 +1,4 @@
-"""From the names of interventions to what a run needs for them, and to what a process does."""
+"""Plans: what a run and its processes do for the interventions that were named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from samebits.interventions.intervention import Intervention
 
 SEED = 1
-"""What RNG sources are seeded with."""
+"""The seed of the RNG sources."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def check_interventions(names: Iterable[str]) -> None:
     for name in names:
         reason = why_not(name)
         if reason:
-            message = f"the pin {name} cannot be had here: {reason}; leave it out, or run where it can"
+            message = f"the pin {name} is not possible here: {reason}; leave it out, or use another machine"
             raise SamebitsError(message, slug="pin-impossible")
 
 

@@ -116,4 +116,4 @@ INTERVENTIONS: tuple[Intervention, ...] = (
     EAGER,
     AUTOTUNING,
 )
-"""In the order in which they are listed."""
+"""All interventions, in the order in which they are listed."""

@@ -22,7 +22,7 @@ def refuse_op(op: Any) -> SamebitsError:
     elif namespace == "c10d":
         reason = "communicates between processes, which is not portable yet"
     elif namespace not in {"aten", "prims"}:
-        reason = f"is an op of {namespace}, whose bits nobody has proven to be the same everywhere"
+        reason = f"is an op of {namespace}, which is not proven to give the same bits everywhere"
     else:
         reason = "has no portable kernel and is not proven exact"
     return SamebitsError(
@@ -93,7 +93,7 @@ def refuse_compiled(name: str) -> SamebitsError:
         name: of the function that was called.
     """
     return SamebitsError(
-        f"{name}{script_line()} makes code of its own, whose bits are not the same everywhere: call the "
+        f"{name}{script_line()} compiles code, whose bits may differ on other machines: call the "
         f"function without compiling it, or run without portable mode ({DOC_PAGE})",
         slug="portable-compiled",
     )

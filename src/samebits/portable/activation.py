@@ -36,8 +36,9 @@ def portable() -> Iterator[None]:
 
     Raises:
         SamebitsError: inside the block, for an op without portable values (`portable-op`), for a tensor
-            without them (`portable-tensor`) and for compiled code (`portable-compiled`); on entering, where
-            subnormal numbers are flushed to zero (`portable-subnormals`).
+            without them (`portable-tensor`) and for compiled code (`portable-compiled`). On entering, where
+            subnormal numbers are flushed to zero (`portable-subnormals`), and if `SAMEBITS_PORTABLE_BACKEND`
+            asks for kernels that are not there (`portable-backend`).
     """
     activation = PortableActivation()
     activation.start()
@@ -70,7 +71,8 @@ class PortableActivation:
         """Enter portable mode. Does nothing when it is running.
 
         Raises:
-            SamebitsError: if subnormal numbers are flushed to zero here.
+            SamebitsError: if subnormal numbers are flushed to zero here, or the user asks for kernels that
+                are not there.
         """
         if self._mode is not None:
             return

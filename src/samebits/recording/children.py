@@ -65,7 +65,7 @@ def remove_records(folder: Path) -> None:
 
 
 class ChildRecords:
-    """Has the children of this process recorded.
+    """Records the children of this process.
 
     Args:
         settings: how this process is recorded.

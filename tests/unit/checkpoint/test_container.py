@@ -262,7 +262,7 @@ def test_foreign_files(tmp_path, saved):
     torch.save({"a": 1}, path, _use_new_zipfile_serialization=False)
     assert refused(path, training).slug == "checkpoint-foreign"
     save_file({"a": torch.ones(1)}, path)
-    assert "a safetensors file that is not of samebits.checkpoint" in str(refused(path, training))
+    assert "a safetensors file that samebits.checkpoint did not write" in str(refused(path, training))
     path.write_bytes(os.urandom(1000))
     assert refused(path, training).slug == "checkpoint-damaged"
     path.write_text("")

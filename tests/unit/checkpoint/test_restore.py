@@ -281,7 +281,7 @@ def test_another_model_is_refused_by_names(tmp_path):
     )
     refused(
         tmp_path / "c",
-        "the checkpoint has in addition model.1.weight, model.1.bias",
+        "the checkpoint also has model.1.weight, model.1.bias",
         model=nn.Sequential(nn.Linear(4, 8)),
     )
     refused(tmp_path / "c", r"model.0.weight is float32\[8, 4\] .* and float64\[8, 4\] here",

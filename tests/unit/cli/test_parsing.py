@@ -47,6 +47,8 @@ def test_everything_after_the_script_is_its_own(words, script, module, arguments
         (["--json"], "expected a script or -m MODULE"),
         (["-m"], "expected the name of a module after -m"),
         (["--"], "expected a script"),
+        ([""], "expected a script or -m MODULE"),
+        (["-m", ""], "expected the name of a module after -m"),
         (["--runs", "1", "a.py"], "at least 2, found '1'"),
         (["--runs", "x", "a.py"], "found 'x'"),
         (["--steps", "0", "a.py"], "at least 1, found '0'"),
@@ -177,6 +179,25 @@ def test_help_has_examples_and_fits(words, capsys):
     assert caught.value.code == 0
     assert "examples:\n  samebits " in shown
     assert max(map(len, shown.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("columns", ["1", "0", "-5", "x"])
+def test_help_on_a_narrow_terminal(monkeypatch, capsys, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", "--help"])
+    assert ended.value.code == 0
+    assert "Run a script twice" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["verify"], ["resume-check", "--resume-args", ""]])
+def test_a_folder_without_a_name_is_refused_before_the_script_starts(tmp_path, capfd, words):
+    script = tmp_path / "train.py"
+    script.write_text("print('started')")
+    assert main([*words, "--keep", "", str(script)]) == 2
+    printed = capfd.readouterr()
+    assert "--keep is empty; expected the path of a folder" in printed.err
+    assert "started" not in printed.out
 
 
 def test_version(capsys):

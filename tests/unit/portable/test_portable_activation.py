@@ -17,6 +17,7 @@ from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.portable import activation
 from samebits.portable._dispatch import PortableMode
 from samebits.portable.activation import PortableActivation, check_subnormals
+from samebits.portable.backends import library
 
 
 def is_portable() -> bool:
@@ -207,6 +208,20 @@ def test_subnormals_flushed_meanwhile(monkeypatch):
     monkeypatch.setattr(activation, "check_subnormals", flushed)
     with pytest.raises(SamebitsError):
         portable.stop()
+    assert not is_portable()
+
+
+def test_kernels_that_this_machine_lacks_are_refused_before_the_block_begins(monkeypatch):
+    monkeypatch.setenv("SAMEBITS_PORTABLE_BACKEND", "wrong")
+    monkeypatch.setattr(activation, "load", library.load.__wrapped__)
+    begun = []
+    with (
+        pytest.raises(SamebitsError, match="SAMEBITS_PORTABLE_BACKEND=wrong") as refused,
+        samebits.portable(),
+    ):
+        begun.append(True)
+    assert refused.value.slug == "portable-backend"
+    assert not begun
     assert not is_portable()
 
 

@@ -16,6 +16,7 @@ from samebits.portable import backends
 from samebits.portable.backends import parameters
 from samebits.portable.backends.library import (
     PlainKernel,
+    check_backend,
     check_parameters,
     declared_parameters,
     exported_parameters,
@@ -210,6 +211,29 @@ def test_the_fields_are_compared_when_the_library_is_loaded(monkeypatch):
     monkeypatch.setattr(parameters, "Sqrt", NamedTuple("Sqrt", fields))
     with pytest.raises(SamebitsError, match="sqrt takes \\(is_f64:q x:p out:p numel:q\\)"):
         open_library(find_library())
+
+
+@pytest.mark.parametrize("wanted", ["", "reference", "scalar"])
+def test_a_check_of_the_kernels_changes_none(monkeypatch, wanted):
+    kernels = load()
+    if kernels is None:
+        pytest.skip("no C library")
+    monkeypatch.setenv("SAMEBITS_PORTABLE_BACKEND", wanted)
+    before = kernels.isa
+    check_backend()
+    assert kernels.isa == before
+
+
+@pytest.mark.parametrize("built", [True, False])
+@pytest.mark.parametrize("wanted", ["wrong", "AVX2", "scalar "])
+def test_a_check_refuses_kernels_that_this_machine_lacks(monkeypatch, built, wanted):
+    if not built:
+        monkeypatch.setattr("samebits.portable.backends.library.find_library", lambda: None)
+    monkeypatch.setenv("SAMEBITS_PORTABLE_BACKEND", wanted)
+    words = f"SAMEBITS_PORTABLE_BACKEND={wanted} asks for .*; unset the variable"
+    with pytest.raises(SamebitsError, match=words) as refused:
+        check_backend()
+    assert refused.value.slug == "portable-backend"
 
 
 def test_a_kernel_without_fields_is_refused():

@@ -157,6 +157,7 @@ def test_the_hash_seed_is_what_the_interpreter_started_with(monkeypatch):
         ("tf32", "allow-tf32"),
         ("pythonhashsed", "PYTHONHASHSEED"),
         ("CUBLAS_WORKSPACE", "CUBLAS_WORKSPACE_CONFIG"),
+        ("a", "docs/reference/switches.md"),
         ("xyzzy", "docs/reference/switches.md"),
     ],
 )

@@ -54,13 +54,22 @@ def started_file(script: str | None, module: str | None, directory: Path) -> tup
     return next((file for file in files if file.is_file()), None), directory
 
 
+def is_parsed(file: Path) -> bool:
+    """Tell whether a script can be read as Python source, so that its imports are known."""
+    return _tree(file) is not None
+
+
+def _tree(file: Path) -> ast.Module | None:
+    try:
+        return ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def _names(file: Path, root: Path) -> Iterator[str]:
     """Yield the absolute names that a file imports; none if it cannot be read or parsed."""
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+    tree = _tree(file)
+    for node in () if tree is None else ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ABI = 3
 BACKEND_VARIABLE = "SAMEBITS_PORTABLE_BACKEND"
+REFERENCE = "reference"
+"""The value of that variable that asks for no C kernels."""
 Parameters = ParamSpec("Parameters")
 _TYPES = {int: "q", bool: "q", float: "d"}
 
@@ -160,7 +162,8 @@ def check_parameters(declared: dict[str, str], exported: dict[str, str]) -> None
     for name in sorted(declared.keys() | exported.keys()):
         if declared.get(name) != exported.get(name):
             raise SamebitsError(
-                f"the library of portable kernels is not of this samebits: its kernel {name} takes "
+                "the library of portable kernels belongs to another version of samebits: "
+                f"its kernel {name} takes "
                 f"({exported.get(name, 'nothing')}), but ({declared.get(name, 'nothing')}) was expected; "
                 "install samebits again",
                 slug="portable-backend",
@@ -271,18 +274,46 @@ def load() -> Kernels | None:
         SamebitsError: if the variable `SAMEBITS_PORTABLE_BACKEND` asks for kernels that are not there, or a
             kernel does not have the parameters that Python declares.
     """
-    wanted = os.environ.get(BACKEND_VARIABLE, "")
-    if wanted == "reference" or sys.byteorder == "big":
+    wanted = _wanted()
+    if wanted == REFERENCE:
         return None
     path = find_library()
     kernels = open_library(path) if path else None
     if kernels is None and not wanted:
         return None
     if kernels is None or not kernels.select(wanted):
-        raise SamebitsError(
-            f"{BACKEND_VARIABLE}={wanted} asks for portable kernels that this machine cannot run: "
-            "unset it, or set it to scalar or reference.",
-            slug="portable-backend",
-        )
+        raise _refusal(wanted, built=kernels is not None)
     kernels.follow_torch()
     return kernels
+
+
+def check_backend() -> None:
+    """Check that this machine has the kernels that the user asks for, if any. Imports nothing heavy.
+
+    Raises:
+        SamebitsError: if the variable `SAMEBITS_PORTABLE_BACKEND` asks for kernels that are not there;
+            `portable-backend`.
+    """
+    wanted = _wanted()
+    if wanted in {"", REFERENCE}:
+        return
+    path = find_library()
+    kernels = open_library(path) if path else None
+    before = kernels.isa if kernels else ""
+    if kernels is None or not kernels.select(wanted):
+        raise _refusal(wanted, built=kernels is not None)
+    kernels.select(before)  # the library is shared with a block of portable mode that may be running
+
+
+def _wanted() -> str:
+    return REFERENCE if sys.byteorder == "big" else os.environ.get(BACKEND_VARIABLE, "")
+
+
+def _refusal(wanted: str, *, built: bool) -> SamebitsError:
+    message = (
+        "asks for portable kernels that this machine cannot run; expected avx512, avx2 or neon where the "
+        "processor has it, scalar or reference; unset the variable, or set it to scalar"
+        if built
+        else "asks for C kernels, and this installation has none; expected reference; unset the variable"
+    )
+    return SamebitsError(f"{BACKEND_VARIABLE}={wanted} {message}", slug="portable-backend")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 Address = Annotated[int, "p"]
-"""Of the first element; 0 where there is none."""
+"""The address of the first element; 0 where there is none."""
 
 Addresses = Annotated[Sequence[int], "ppp"]
 Three = Annotated[Sequence[int], "qqq"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from samebits.portable._registry import Handler
 
 NONE, MEAN, SUM = range(3)
-"""What torch's ops call the reductions."""
+"""The numbers by which torch's ops name the reductions."""
 
 
 def of_dtype(argument: int) -> Callable[[Handler], Handler]:

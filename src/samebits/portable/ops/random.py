@@ -273,7 +273,7 @@ def with_overloads(name: str, handler: Handler, overloads: tuple[str, str, str, 
 
 
 PLAIN_OVERLOADS = ("", "generator", "out", "generator_out")
-"""Of most factories, for `with_overloads`."""
+"""The overloads of most factories, for `with_overloads`."""
 
 
 @declares_handlers

@@ -165,4 +165,4 @@ FUNCTIONS: dict[str, Callable[[Real, Array], Array]] = {
     "erf": erf,
     "rsqrt": rsqrt,
 }
-"""By name; each takes the arithmetic of a dtype, and the values."""
+"""The functions by name; each takes the arithmetic of a dtype, and the values."""

@@ -65,7 +65,7 @@ class CompileProbe:
 
 
 class ThreadProbe:
-    """Has the ops of new threads recorded: torch keeps dispatch modes per thread.
+    """Records the ops of new threads: torch keeps dispatch modes per thread.
 
     Args:
         ops: records them, or executes them again.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from samebits.records.events import TensorInfo
 
 NONE = "none"
-"""What is noted at the end of a run that had no effect, as far as that is seen."""
+"""The note at the end of a run that had no visible effect."""
 _UNKNOWN = "unknown"
 SAVED = "samebits.save"
 """The audit event of a file that torch writes; has its path."""

@@ -38,6 +38,7 @@ TORCH = Library(
 )
 _FIT = TORCH.name  # all devices get what `torch.manual_seed` would give them
 _HEAD = 40  # bytes of the CPU generator's state that hold its position
+_PHILOX = struct.Struct("<QQ")  # seed and offset
 
 
 def tensor_to_bytes(state: Any) -> bytes:
@@ -100,11 +101,8 @@ class TorchCpu(TorchSource):
         """Return a function that reads the position of the CPU's generator."""
 
         def read() -> Mapping[str, Position]:
-            generator = default_generator()
-            state = None if generator is None else generator.get_state()
-            if state is None or state.numel() < _HEAD:
-                return {}
-            position = twister_head(ctypes.string_at(state.data_ptr(), _HEAD))
+            head = _first_bytes(default_generator(), _HEAD)
+            position = None if head is None else twister_head(head)
             return {} if position is None else {self.name: position}
 
         return read
@@ -244,16 +242,23 @@ class LazyDevices(TorchSource):
 
 def _cuda_positions() -> Mapping[str, Position]:
     cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
-    if cuda is None or not cuda.is_initialized():
+    if not getattr(cuda, "is_initialized", bool)():
         return {}
-    positions = {}
-    for index, generator in enumerate(cuda.default_generators):
-        try:
-            state = generator.get_state()
-        except RuntimeError:  # while a CUDA graph is being captured
-            continue
-        positions[f"cuda:{index}"] = struct.unpack("<QQ", ctypes.string_at(state.data_ptr(), 16))
-    return positions
+    heads = {
+        f"cuda:{index}": _first_bytes(generator, _PHILOX.size)
+        for index, generator in enumerate(getattr(cuda, "default_generators", ()))
+    }
+    return {name: _PHILOX.unpack(head) for name, head in heads.items() if head is not None}
+
+
+def _first_bytes(generator: Any, count: int) -> bytes | None:
+    """Return the beginning of a generator's state; None where it cannot be read or is shorter."""
+    try:
+        state = generator.get_state()
+        is_long = state.device.type == "cpu" and state.numel() * state.element_size() >= count
+        return ctypes.string_at(state.data_ptr(), count) if is_long else None
+    except (AttributeError, TypeError, RuntimeError):  # not torch's own, or a CUDA graph is being captured
+        return None
 
 
 class Mps(TorchSource):

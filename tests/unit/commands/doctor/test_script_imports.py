@@ -2,7 +2,7 @@
 
 import pytest
 
-from samebits.commands.doctor.imports import imported_packages, started_file
+from samebits.commands.doctor.imports import imported_packages, is_parsed, started_file
 
 
 def write(folder, **files):
@@ -40,6 +40,13 @@ def test_what_cannot_be_parsed_imports_nothing(tmp_path, text):
 
     assert imported_packages(script, tmp_path) == {"torch"}
     assert imported_packages(tmp_path / "missing.py", tmp_path) == frozenset()
+
+
+def test_a_script_without_source_is_told_from_one_without_imports(tmp_path):
+    write(tmp_path, empty="", broken="import (")
+    assert is_parsed(tmp_path / "empty.py")
+    assert not is_parsed(tmp_path / "broken.py")
+    assert not is_parsed(tmp_path / "missing.py")
 
 
 def test_entry(tmp_path):

@@ -86,7 +86,7 @@ def writable_folder(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "proven",
             "records",
             f"cannot write {here.record_folder.folder}: {here.record_folder.unwritable}",
-            "`run` and `verify` keep their records there, and refuse to start if they cannot.",
+            "`run` and `verify` write their records there, and do not start if they cannot.",
             "change to another folder, or give --record PATH or --keep DIR",
             "tried here",
             BREAKS,
