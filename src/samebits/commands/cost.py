@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from samebits._text.exit_status import ended_words
 from samebits.commands.doctor.threat import readers_of
 from samebits.errors import SamebitsError
 from samebits.recording.launch import Launch, deliver, launch
@@ -19,7 +20,6 @@ from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.records.kinds import Level
 from samebits.switches.switch import When
 from samebits.switches.table import environment_for, holds_layout, switch_named
-from samebits.verification.preconditions import ended_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

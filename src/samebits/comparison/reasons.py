@@ -117,6 +117,38 @@ class ReasonCode(StrEnum):
     """Site or None, step or None."""
     NO_TIME_TO_TRY = "no-time-to-try"
 
+    # Of a resume check. `after` is the number of steps before the kill, an end is an `Ending`.
+    WHOLE_RUN_FAILED = "whole-run-failed"
+    """Script, its end."""
+    NO_OPTIMIZER_STEP = "no-optimizer-step"
+    """Script."""
+    KILL_NOT_REACHED = "kill-not-reached"
+    """`after`, the end of the run that was to be killed."""
+    KILLED_RUN_DIFFERS = "killed-run-differs"
+    """The `FirstDifference` from the whole run, before the kill."""
+    WHOLE_RUNS_DIFFER = "whole-runs-differ"
+    """The `FirstDifference` of two whole runs."""
+    NO_FILE_TO_RESUME = "no-file-to-resume"
+    """`after`, the pattern, files that the killed run had written."""
+    RESUMED_RUN_FAILED = "resumed-run-failed"
+    """`after`, its end."""
+    RESUMED_WITHOUT_STEP = "resumed-without-step"
+    """`after`."""
+    RESUMED_WITHOUT_PARAMETERS = "resumed-without-parameters"
+    """`after`."""
+    RESUMED_TOO_FAR = "resumed-too-far"
+    """`after`, the step at which it began."""
+    RESUMED_NOWHERE = "resumed-nowhere"
+    """`after`."""
+    RESUMED_DIFFERS = "resumed-differs"
+    """`after`, whether it began from the beginning, the `FirstDifference`."""
+    NOTHING_RESUMED = "nothing-resumed"
+    """`after`, files that the killed run had written."""
+    KILLS_IDENTICAL = "kills-identical"
+    """Number of kills after which the run was resumed, number after which it began from the beginning."""
+    NO_RUN_KILLED = "no-run-killed"
+    NO_RUN_RESUMED = "no-run-resumed"
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:

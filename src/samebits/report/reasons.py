@@ -8,11 +8,12 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING
 
+from samebits._text.exit_status import ended_words
 from samebits.comparison.ranks.facts import some, words
 from samebits.comparison.reasons import ReasonCode
 from samebits.comparison.results import tensor_text
 from samebits.records.notes import RecordedPart
-from samebits.verification.preconditions import ended_words
+from samebits.report.resume_reasons import RESUME_SENTENCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,11 +47,6 @@ def sentence(reason: Reason) -> str:
 def sentence_or_none(reason: Reason | None) -> str | None:
     """Return the reason as a sentence; None where there is none."""
     return None if reason is None else sentence(reason)
-
-
-def said(reason: Reason | str) -> str:
-    """Return a reason that may be in words already."""
-    return reason if isinstance(reason, str) else sentence(reason)
 
 
 def _other_scripts(*scripts: str) -> str:
@@ -278,4 +274,5 @@ _SENTENCES: Mapping[ReasonCode, str | Callable[..., str]] = {
     ReasonCode.PATCH_NOT_JUDGED: "the runs with it could not be judged",
     ReasonCode.STILL_DIFFERS: _still_differs,
     ReasonCode.NO_TIME_TO_TRY: "there was no time to try it",
+    **RESUME_SENTENCES,
 }

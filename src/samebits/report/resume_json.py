@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from samebits.report.notes import sentences
-from samebits.report.reasons import said
+from samebits.report.reasons import sentence_or_none
+from samebits.report.resume_reasons import evidence_lines
 
 if TYPE_CHECKING:
     from samebits._runtime.frames import Site
@@ -22,7 +23,7 @@ def render(result: ResumeCheck) -> str:
             "schema": SCHEMA,
             "verdict": result.verdict,
             "steps": result.steps,
-            "reason": said(result.reason),
+            "reason": sentence_or_none(result.reason) or "",
             "kills": [_kill(kill) for kill in result.kills],
             "notes": sentences(result.notes),
             "final_digest": list(result.final_digest),
@@ -50,13 +51,13 @@ def _kill(kill: Kill) -> dict[str, Any]:
     return {
         "after": kill.after,
         "verdict": kill.verdict,
-        "reason": kill.reason or None,
+        "reason": sentence_or_none(kill.reason),
         "resume_args": list(kill.command),
         "resumed_at": kill.resumed_at,
         "began_anew": kill.is_fresh,
         "identical_steps": kill.compared,
         "first_difference": None if kill.difference is None else _difference(kill.difference),
-        "not_restored": [_omission(omission) for omission in kill.omissions],
+        "not_restored": [_omission(kill, omission) for omission in kill.omissions],
         "notes": sentences(kill.notes),
         "written": list(kill.written),
     }
@@ -66,8 +67,8 @@ def _difference(first: FirstDifference) -> dict[str, Any]:
     return {"step": first.step, "kind": first.kind, "text": first.text, "site": _site(first.site)}
 
 
-def _omission(omission: Omission) -> dict[str, Any]:
-    return {"what": omission.what, "text": omission.text, "evidence": list(omission.evidence)}
+def _omission(kill: Kill, omission: Omission) -> dict[str, Any]:
+    return {"what": omission.what, "text": omission.text, "evidence": list(evidence_lines(kill, omission))}
 
 
 def _site(site: Site | None) -> dict[str, Any] | None:

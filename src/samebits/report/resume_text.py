@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from samebits._text.printable import printable
 from samebits.records.kinds import EventKind
 from samebits.report.notes import sentences
-from samebits.report.reasons import said
+from samebits.report.reasons import sentence_or_none
 from samebits.report.remedy import Sources, place, source_line
+from samebits.report.resume_reasons import evidence_lines
 from samebits.report.style import Style, number
 
 if TYPE_CHECKING:
@@ -61,22 +62,23 @@ def render(result: ResumeCheck, style: Style, folder: str, *, verbose: bool = Fa
 
 
 def _headline(result: ResumeCheck) -> str:
+    reason = sentence_or_none(result.reason) or ""
     if result.verdict == "identical":
         total = sum(kill.compared for kill in result.kills)
-        return f"{said(result.reason)}, {number(total)} steps compared"
-    return said(result.reason)
+        return f"{reason}, {number(total)} steps compared"
+    return reason
 
 
 def _table(result: ResumeCheck, style: Style) -> list[str]:
     head = f"  {'killed after':>12}  {'goes on at':>10}  {'identical':>9}  result"
     lines = [style.paint(head, "dim")]
-    told = {_headline(result)}  # a reason in the headline or in a row above is not repeated
+    told = [result.reason]  # a reason in the headline or in a row above is not repeated
     for kill in result.kills:
         start = "-" if kill.resumed_at is None else f"step {kill.resumed_at}"
         same = "-" if kill.resumed_at is None else f"{kill.compared} step{'' if kill.compared == 1 else 's'}"
         left = f"  {f'{kill.after} step' + ('' if kill.after == 1 else 's'):>12}  {start:>10}  {same:>9}  "
         word, more = kill.verdict.replace("_", " "), "" if kill.reason in told else _result(kill)
-        told |= {kill.reason} if kill.verdict == "not_judged" else set()
+        told += [kill.reason] if kill.verdict == "not_judged" else []
         wrapped = style.wrap(word + more, indent=len(left))
         first = left + style.paint(word, _COLOURS[kill.verdict]) + wrapped[0][len(left) + len(word) :]
         lines += [first, *wrapped[1:]]
@@ -85,7 +87,7 @@ def _table(result: ResumeCheck, style: Style) -> list[str]:
 
 def _result(kill: Kill) -> str:
     if kill.verdict == "not_judged":
-        return f": {printable(kill.reason)}"
+        return f": {printable(sentence_or_none(kill.reason) or '')}"
     if kill.is_fresh:
         return ", but it started from the beginning: nothing was resumed"
     if kill.difference is not None and kill.difference.step is not None:
@@ -123,7 +125,8 @@ def _different(kill: Kill, style: Style, folder: str) -> list[str]:
             style,
         )
     for index, omission in enumerate(kill.omissions):
-        lines += _omission("not restored" if index == 0 else "", omission, style)
+        label = "" if index else "not restored"
+        lines += _omission(label, omission, evidence_lines(kill, omission), style)
     for note in sentences(kill.notes):
         lines += _row("note", note, style)
     if kill.is_fresh:
@@ -136,10 +139,10 @@ def _different(kill: Kill, style: Style, folder: str) -> list[str]:
     return lines
 
 
-def _omission(label: str, omission: Omission, style: Style) -> list[str]:
+def _omission(label: str, omission: Omission, evidence: tuple[str, ...], style: Style) -> list[str]:
     lines = _row(label, f"- {omission.what}: {omission.text}", style)
-    for evidence in omission.evidence:
-        lines += _row("", f"  {evidence}", style)
+    for line in evidence:
+        lines += _row("", f"  {line}", style)
     return lines
 
 

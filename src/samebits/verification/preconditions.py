@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import signal
 import tempfile
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -83,18 +82,6 @@ def exit_note(runs: tuple[ScriptRun, ScriptRun], target: Target) -> Note | None:
     if runs[0].status == runs[1].status != 0:
         return Note.of(NoteCode.EXIT_STATUS, script_name(target), runs[0].status)
     return None
-
-
-def ended_words(status: int) -> str:
-    """Say how a process ended.
-
-    Args:
-        status: as the shell would show it: 128 + N after signal N.
-    """
-    try:
-        return f"by {signal.Signals(status - 128).name}"
-    except ValueError:
-        return f"with exit status {status}"
 
 
 def script_name(target: Target) -> str:

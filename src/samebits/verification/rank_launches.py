@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from samebits._text.exit_status import ended_words
 from samebits.causes import OriginKind
 from samebits.errors import SamebitsError
 from samebits.recording.launch import Command, deliver, run_command
@@ -14,7 +15,7 @@ from samebits.recording.naming import FOLDER_SUFFIX
 from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.records.kinds import Level
 from samebits.records.notes import Note, NoteCode
-from samebits.verification.preconditions import check_target, check_writable, ended_words
+from samebits.verification.preconditions import check_target, check_writable
 from samebits.verification.rank_records import LaunchComparison, verify_launches
 
 if TYPE_CHECKING:

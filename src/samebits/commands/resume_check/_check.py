@@ -18,12 +18,12 @@ from samebits.commands.resume_check._state_log import (
     read_lines,
     update,
 )
-from samebits.commands.resume_check.runs import Kill, ResumeCheck, RunMaker
+from samebits.commands.resume_check.runs import Ending, Kill, ResumeCheck, RunMaker
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.errors import SamebitsError
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
-from samebits.verification.preconditions import ended_words, script_name
+from samebits.verification.preconditions import script_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -98,7 +98,7 @@ def resume_check(request: ResumeRequest, announce: Callable[[str], None] | None 
 def _check(request: ResumeRequest, maker: RunMaker, command: tuple[str, ...], started: float) -> ResumeCheck:
     run = maker.whole()
     steps, reason = _fitness(request, maker)
-    if reason:
+    if reason is not None:
         return ResumeCheck("not_judged", reason, command, steps, (), maker.runs, time.monotonic() - started)
     points = kill_points(request, steps)
     whole = WholeRun(maker.record("whole"), maker.log("whole"), read_lines(maker.log("whole")))
@@ -124,7 +124,7 @@ def _check(request: ResumeRequest, maker: RunMaker, command: tuple[str, ...], st
         notes.append(Note.of(NoteCode.REPETITION_NOT_SEEN))
     verdict, reason = conclude(kills)
     if interrupted and not kills:
-        reason = "interrupted before a run was resumed"
+        reason = Reason.of(ReasonCode.NO_RUN_RESUMED)
     digests = _final_digests(maker, whole, kills)
     return ResumeCheck(
         verdict, reason, command, steps, tuple(kills), maker.runs, time.monotonic() - started,
@@ -158,7 +158,7 @@ def kill_points(request: ResumeRequest, steps: int) -> tuple[int, ...]:
     return tuple(sorted({max(1, steps // 2), max(1, steps - 1 - steps // 6)}))
 
 
-def conclude(kills: list[Kill]) -> tuple[Verdict, str]:
+def conclude(kills: list[Kill]) -> tuple[Verdict, Reason | None]:
     """Return the verdict over all kills, and the reason."""
     different = [kill for kill in kills if kill.verdict == "different"]
     if different:
@@ -168,15 +168,8 @@ def conclude(kills: list[Kill]) -> tuple[Verdict, str]:
     if open_:
         return "not_judged", open_[0].reason
     if not resumed:
-        return "not_judged", kills[0].reason if kills else "no run was killed"
-    fresh = len(kills) - len(resumed)
-    more = (
-        f"; after {fresh} more the script started from the beginning, as it had saved nothing yet"
-        if fresh
-        else ""
-    )
-    times = f"{len(resumed)} kill{'s' if len(resumed) > 1 else ''}"
-    return "identical", f"after {times} the resumed run gave the same bits{more}"
+        return "not_judged", kills[0].reason if kills else Reason.of(ReasonCode.NO_RUN_KILLED)
+    return "identical", Reason.of(ReasonCode.KILLS_IDENTICAL, len(resumed), len(kills) - len(resumed))
 
 
 def _settled(maker: RunMaker, whole: WholeRun, kills: list[Kill]) -> list[Kill]:
@@ -196,10 +189,7 @@ def _settled(maker: RunMaker, whole: WholeRun, kills: list[Kill]) -> list[Kill]:
     if course.difference is None or course.difference.step is None:
         return kills
     broken = course.difference.step
-    reason = (
-        f"the script itself does not repeat: a second whole run differs at step {broken}"
-        f" ({course.difference.text}); use `samebits verify` first"
-    )
+    reason = Reason.of(ReasonCode.WHOLE_RUNS_DIFFER, course.difference)
     return [
         replace(kill, verdict="not_judged", reason=reason, is_unrepeatable=True)
         if kill.difference is not None and (kill.difference.step or 0) >= broken
@@ -208,23 +198,19 @@ def _settled(maker: RunMaker, whole: WholeRun, kills: list[Kill]) -> list[Kill]:
     ]
 
 
-def _fitness(request: ResumeRequest, maker: RunMaker) -> tuple[int, Reason | str]:
-    """Return the whole run's number of optimizer steps, and why it cannot be used, if so."""
+def _fitness(request: ResumeRequest, maker: RunMaker) -> tuple[int, Reason | None]:
+    """Return the whole run's number of optimizer steps, and why it cannot be used; None if it can."""
     run, name = maker.runs[0], script_name(request.target)
     info = run.info
     if info is None:
         return 0, Reason.of(ReasonCode.BEFORE_RECORD, name, run.status)
     if info.status in ("failed", "running") or run.status != 0:
-        known = f"failed: {info.failure} (exit status {run.status})" if info.failure else ""
-        return info.steps, f"the whole run of {name} {known or f'ended {ended_words(run.status)}'}"
+        return info.steps, Reason.of(ReasonCode.WHOLE_RUN_FAILED, name, Ending(run.status, info.failure))
     if not info.torch:
-        return 0, f"{name} never imported torch: nothing to compare"
+        return 0, Reason.of(ReasonCode.NO_TORCH, name)
     with RecordReader(maker.record("whole")) as record:
         steps = count_steps(record)
-    return (
-        steps,
-        "" if steps else f"{name} made no optimizer step (`Optimizer.step`): nothing to compare",
-    )
+    return steps, None if steps else Reason.of(ReasonCode.NO_OPTIMIZER_STEP, name)
 
 
 def _final_digests(maker: RunMaker, whole: WholeRun, kills: list[Kill]) -> tuple[str, str]:

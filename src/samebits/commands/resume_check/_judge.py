@@ -11,12 +11,12 @@ from samebits.commands.resume_check._alignment import compare_from, find_start
 from samebits.commands.resume_check._data_position import Loaded, generator_name, wrong_batch
 from samebits.commands.resume_check._omissions import boundary, hidden, idle_generators, omissions
 from samebits.commands.resume_check._state_log import before_step, optimizer_steps, read_lines
-from samebits.commands.resume_check.runs import FirstDifference, Kill, NothingFoundError, Omission
+from samebits.commands.resume_check.runs import Ending, FirstDifference, Kill, NothingFoundError, Omission
+from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
 from samebits.verification.isolation import newest_first
-from samebits.verification.preconditions import ended_words
 
 if TYPE_CHECKING:
     from samebits._runtime.frames import Site
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from samebits.comparison.steps import Step
     from samebits.verification.results import ScriptRun
 
-_SHOWN = 4
 _SHORT = 8
 
 
@@ -56,12 +55,13 @@ def resume_run(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
     try:
         run, words = maker.resumed(after)
     except NothingFoundError as error:
-        reason = f"after {after} steps there is no file {error}: {_what_is_there(kill.written)}"
+        reason = Reason.of(ReasonCode.NO_FILE_TO_RESUME, after, str(error), kill.written)
         return replace(kill, verdict="not_judged", reason=reason)
     kill = replace(kill, command=words)
-    failure = _failure(run)
-    if failure:
-        return replace(kill, verdict="not_judged", reason=f"the run resumed after {after} steps {failure}")
+    ending = _ending(run)
+    if ending is not None:
+        reason = Reason.of(ReasonCode.RESUMED_RUN_FAILED, after, ending)
+        return replace(kill, verdict="not_judged", reason=reason)
     return _compared(maker, whole, kill)
 
 
@@ -73,17 +73,12 @@ def kill_run(maker: RunMaker, whole: WholeRun, after: int) -> Kill:
     """
     run = maker.killed(after)
     if run.status != 128 + signal.SIGKILL:
-        how = _failure(run) or f"ended {ended_words(run.status)}"
-        reason = f"the run that was to be killed after {after} steps {how}: it did not get that far"
-        return Kill(after, "not_judged", reason)
+        ending = _ending(run) or Ending(run.status)
+        return Kill(after, "not_judged", Reason.of(ReasonCode.KILL_NOT_REACHED, after, ending))
     with RecordReader(whole.record) as a, RecordReader(maker.record(f"killed-{after}")) as b:
         course = compare_from(a, b, 0, to_end=False)
     if course.difference is not None:
-        difference = course.difference
-        reason = (
-            f"the script itself does not repeat: before the kill it differs from the whole run at step"
-            f" {difference.step} ({difference.text}); use `samebits verify` first"
-        )
+        reason = Reason.of(ReasonCode.KILLED_RUN_DIFFERS, course.difference)
         return Kill(after, "not_judged", reason, is_unrepeatable=True)
     return Kill(after, "not_judged", repeats=True)
 
@@ -93,10 +88,7 @@ def _compared(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
     first = before_step(maker.log(name), 0)
     with RecordReader(whole.record) as a, RecordReader(maker.record(name)) as b:
         if first is None:
-            reason = (
-                f"the run resumed after {kill.after} steps made no optimizer step: did it find a checkpoint"
-                " of another run, outside the working folder? (see docs/reference/resume-check.md)"
-            )
+            reason = Reason.of(ReasonCode.RESUMED_WITHOUT_STEP, kill.after)
             return replace(kill, verdict="not_judged", reason=reason)
         start = find_start(whole, a, first, kill.after)
         if start.step is None:
@@ -111,9 +103,7 @@ def _compared(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
             return _identical(maker, whole, a, (kill, start, first))
         others = _Other(b, maker, name, first)
         missing = _explained(whole, a, others, start, difference)
-    reason = f"resumed after {kill.after} steps, it differs from step {difference.step} on: {difference.text}"
-    if kill.is_fresh:
-        reason = f"after {kill.after} steps nothing was resumed, and {reason[reason.index('it differs') :]}"
+    reason = Reason.of(ReasonCode.RESUMED_DIFFERS, kill.after, kill.is_fresh, difference)
     shown = replace(difference, site=_original(maker, difference.site))
     return replace(kill, verdict="different", reason=reason, difference=shown, omissions=tuple(missing))
 
@@ -167,8 +157,8 @@ def _identical(maker: RunMaker, whole: WholeRun, record: Record, begun: tuple[Ki
     kill, start, first = begun
     at = boundary(whole, start, first)
     if kill.is_fresh or at is None:
-        reason = f"after {kill.after} steps nothing was resumed: the run began from the beginning"
-        return replace(kill, verdict="identical", reason=f"{reason} ({_what_is_there(kill.written)})")
+        reason = Reason.of(ReasonCode.NOTHING_RESUMED, kill.after, kill.written)
+        return replace(kill, verdict="identical", reason=reason)
     seeded = before_step(maker.log(f"killed-{kill.after}"), 0)
     same = {} if seeded is None else seeded.generators
     idle = [
@@ -182,24 +172,20 @@ def _identical(maker: RunMaker, whole: WholeRun, record: Record, begun: tuple[Ki
 
 def _nowhere(kill: Kill, first: Before) -> Kill:
     if not first.params:
-        reason = f"the run resumed after {kill.after} steps has no parameters that could be compared"
+        reason = Reason.of(ReasonCode.RESUMED_WITHOUT_PARAMETERS, kill.after)
         return replace(kill, verdict="not_judged", reason=reason)
     text = (
         "before its first step, the resumed run's parameters match no step of the whole run:"
         " they are not restored, or not exactly"
     )
     difference = FirstDifference(None, "start", "the parameters before the first step")
-    omission = Omission("parameters", text, (_what_is_there(kill.written),))
-    reason = f"resumed after {kill.after} steps, its parameters match no step of the whole run"
+    omission = Omission("parameters", text)
+    reason = Reason.of(ReasonCode.RESUMED_NOWHERE, kill.after)
     return replace(kill, verdict="different", reason=reason, difference=difference, omissions=(omission,))
 
 
 def _too_far(kill: Kill, step: int) -> Kill:
-    reason = (
-        f"killed after {kill.after} steps, but the resumed run begins at step {step}: it found a checkpoint "
-        "of another run, outside the working folder; let the script save into `{run}` "
-        "(see docs/reference/resume-check.md)"
-    )
+    reason = Reason.of(ReasonCode.RESUMED_TOO_FAR, kill.after, step)
     return replace(kill, verdict="not_judged", reason=reason, resumed_at=step)
 
 
@@ -213,18 +199,16 @@ def _other_number(
     return FirstDifference(start + min(left, course.steps), "steps", text)
 
 
-def _failure(run: ScriptRun) -> str:
+def _ending(run: ScriptRun) -> Ending | None:
+    """Return what went wrong in a run; None if nothing."""
     info = run.info
     if run.timed_out:
-        return f"did not end in {run.seconds:.0f} s"
+        return Ending(run.status, seconds=run.seconds)
     if info is None:
-        return f"ended {ended_words(run.status)} and left no record"
+        return Ending(run.status, has_record=False)
     if info.status == "failed" or (info.status == "running" and run.status != 128 + signal.SIGKILL):
-        known = f"failed: {info.failure} (exit status {run.status})"
-        return known if info.failure else f"ended {ended_words(run.status)}"
-    if run.status:
-        return f"ended {ended_words(run.status)}"
-    return ""
+        return Ending(run.status, info.failure)
+    return Ending(run.status) if run.status else None
 
 
 def _written(maker: RunMaker, files: dict[str, tuple[int, int]]) -> tuple[str, ...]:
@@ -240,13 +224,6 @@ def _written(maker: RunMaker, files: dict[str, tuple[int, int]]) -> tuple[str, .
         if (known.st_size, known.st_mtime_ns) != facts:
             changed[path] = facts
     return tuple(newest_first(changed))
-
-
-def _what_is_there(written: tuple[str, ...]) -> str:
-    if not written:
-        return "the killed run had written no file into its folder"
-    more = f" and {len(written) - _SHOWN} more" if len(written) > _SHOWN else ""
-    return f"the killed run had written {', '.join(written[:_SHOWN])}{more}"
 
 
 def _original(maker: RunMaker, site: Site | None) -> Site | None:

@@ -192,6 +192,23 @@ class RunMaker:
 
 
 @dataclass(frozen=True)
+class Ending:
+    """The end of a run that did not end as it should.
+
+    Args:
+        status: its exit status, 128 + N after signal N.
+        failure: why it failed; empty if that is not known.
+        seconds: after which it was ended, as it had not ended by itself; None if it had.
+        has_record: whether it left a record.
+    """
+
+    status: int
+    failure: str = ""
+    seconds: float | None = None
+    has_record: bool = True
+
+
+@dataclass(frozen=True)
 class Omission:
     """A part of the state that was not restored when the resumed run made its first step.
 
@@ -232,7 +249,7 @@ class Kill:
     Args:
         after: how many steps the killed run made.
         verdict: identical, different, or not judged.
-        reason: why, in one sentence.
+        reason: why; None for an identical run that was resumed, and while it is not judged yet.
         command: the words with which the run was resumed.
         resumed_at: number of the step of the whole run that the resumed one began with; None if it is none.
         compared: how many steps are identical.
@@ -247,7 +264,7 @@ class Kill:
 
     after: int
     verdict: Verdict
-    reason: str = ""
+    reason: Reason | None = None
     command: tuple[str, ...] = ()
     resumed_at: int | None = None
     compared: int = 0
@@ -266,7 +283,7 @@ class ResumeCheck:
 
     Args:
         verdict: different if one is, identical if all that resumed are, else not judged.
-        reason: in one sentence.
+        reason: why.
         command: the script and its arguments.
         steps: how many steps the whole run made.
         kills: the result of each.
@@ -278,7 +295,7 @@ class ResumeCheck:
     """
 
     verdict: Verdict
-    reason: Reason | str
+    reason: Reason | None
     command: tuple[str, ...]
     steps: int
     kills: tuple[Kill, ...]

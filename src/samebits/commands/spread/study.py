@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from samebits._text.exit_status import ended_words
 from samebits.commands.spread._estimates import NO_SCIPY, contrast, scipy_stats
 from samebits.commands.spread._metrics import choose, common_metrics, measure
 from samebits.commands.spread._outputs import failure_of, run_of
@@ -27,7 +28,7 @@ from samebits.commands.spread.seed_runs import (
 )
 from samebits.commands.spread.summary import Configuration, Contrast, Failure, Spread
 from samebits.errors import SamebitsError
-from samebits.verification.preconditions import check_target, check_writable, ended_words
+from samebits.verification.preconditions import check_target, check_writable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from samebits.commands.resume_check._check import ResumeRequest, conclude, kill_points
-from samebits.commands.resume_check.runs import FirstDifference, Kill
+from samebits.commands.resume_check.runs import Ending, FirstDifference, Kill
+from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.errors import SamebitsError
 from samebits.recording.runner import Target
 
@@ -33,13 +34,16 @@ def test_kill_points():
 def test_the_verdict_over_all_kills():
     """One difference is enough, then one that cannot be judged; a fresh start counts for nothing."""
     identical = Kill(3, "identical", resumed_at=2)
-    fresh = Kill(1, "identical", "nothing was resumed", resumed_at=0, is_fresh=True)
-    different = Kill(5, "different", "it differs", difference=FirstDifference(4, "loss", "the loss"))
-    open_ = Kill(4, "not_judged", "it failed")
+    nothing = Reason.of(ReasonCode.NOTHING_RESUMED, 1, ())
+    fresh = Kill(1, "identical", nothing, resumed_at=0, is_fresh=True)
+    loss = FirstDifference(4, "loss", "the loss")
+    differs = Reason.of(ReasonCode.RESUMED_DIFFERS, 5, False, loss)
+    different = Kill(5, "different", differs, difference=loss)
+    failed = Reason.of(ReasonCode.RESUMED_RUN_FAILED, 4, Ending(1, "KeyError: 'm'"))
+    open_ = Kill(4, "not_judged", failed)
 
-    assert conclude([identical, open_, different]) == ("different", "it differs")
-    assert conclude([identical, open_]) == ("not_judged", "it failed")
-    assert conclude([fresh]) == ("not_judged", "nothing was resumed")
-    assert conclude([fresh, identical])[0] == "identical"
-    assert "started from the beginning" in conclude([fresh, identical])[1]
-    assert conclude([])[0] == "not_judged"
+    assert conclude([identical, open_, different]) == ("different", differs)
+    assert conclude([identical, open_]) == ("not_judged", failed)
+    assert conclude([fresh]) == ("not_judged", nothing)
+    assert conclude([fresh, identical]) == ("identical", Reason.of(ReasonCode.KILLS_IDENTICAL, 1, 1))
+    assert conclude([]) == ("not_judged", Reason.of(ReasonCode.NO_RUN_KILLED))
