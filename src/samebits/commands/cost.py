@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import statistics
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samebits._text.exit_status import ended_words
+from samebits._text.str_enum import StrEnum
 from samebits.commands.doctor.threat import readers_of
 from samebits.errors import SamebitsError
 from samebits.recording.launch import Launch, deliver, launch
@@ -95,6 +96,38 @@ class Cost:
         return min(self.ratios), max(self.ratios)
 
 
+class WhyUnmeasured(StrEnum):
+    """Why the cost of a switch is not measured."""
+
+    WATCHED = "watched"
+    """It is watched, not set."""
+    NOT_COMPILED = "not-compiled"
+    """The script compiles nothing."""
+    NOT_SET = "not-set"
+    """It could not be set, or is not to be; the detail is what its report says."""
+    UNCHANGED = "unchanged"
+    """It has the wanted value without control too."""
+    NO_READER = "no-reader"
+    """Only a package reads it that is not installed; the detail is its name."""
+    NO_CUDA = "no-cuda"
+    """It acts on CUDA only, and there is no CUDA device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unmeasured:
+    """A switch whose cost is not measured.
+
+    Args:
+        switch: its name.
+        why: the reason.
+        detail: what belongs to the reason.
+    """
+
+    switch: str
+    why: WhyUnmeasured
+    detail: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class CostReport:
     """All results of a measurement.
@@ -102,14 +135,14 @@ class CostReport:
     Args:
         request: the measurement that was asked for.
         costs: `off`, `off again` (how much two equal variants differ: the noise), `on`, then each switch.
-        left_out: switches that were not measured: name, reason.
+        left_out: switches that were not measured.
         steps: how many steps the medians are over.
         interrupted: whether the user ended it; `request` has the number of complete rounds.
     """
 
     request: CostRequest
     costs: tuple[Cost, ...]
-    left_out: tuple[tuple[str, str], ...] = field(default=())
+    left_out: tuple[Unmeasured, ...] = ()
     steps: int = 0
     interrupted: bool = False
 
@@ -124,7 +157,6 @@ OFF, AGAIN, ON = "off", "off again", "on"
 
 
 FLAG, FILL, COMPILER_FLAG = "deterministic-algorithms", "fill-uninitialized", "inductor-deterministic"
-WATCHED = "watched, not set"
 
 
 def base_variants(control: Control) -> tuple[Variant, ...]:
@@ -138,7 +170,7 @@ def base_variants(control: Control) -> tuple[Variant, ...]:
 
 def switch_variants(
     control: Control, rows: dict[str, dict[str, Any]], variables: Mapping[str, str], *, has_cuda: bool
-) -> tuple[tuple[Variant, ...], tuple[tuple[str, str], ...]]:
+) -> tuple[tuple[Variant, ...], tuple[Unmeasured, ...]]:
     """Return a variant for each switch that changes something here, and why the others have none.
 
     Args:
@@ -151,33 +183,34 @@ def switch_variants(
     variants, left_out = [], []
     for name, row in rows.items():
         changed = row["before"] != row["now"] or name in variables or name == FILL
-        reason = _why_not(name, row, changed=changed) or _why_no_effect(name, has_cuda, compiled)
-        if reason:
-            left_out.append((name, reason))
-        else:
+        unmeasured = _not_set(name, row, changed=changed) or _without_effect(name, has_cuda, compiled)
+        if unmeasured is None:
             variants.append(_alone(control, name, row["wanted"]))
+        else:
+            left_out.append(unmeasured)
     return tuple(variants), tuple(left_out)
 
 
-def _why_not(name: str, row: dict[str, Any], *, changed: bool) -> str:
+def _not_set(name: str, row: dict[str, Any], *, changed: bool) -> Unmeasured | None:
+    """Return the switch if it was not set, or has its value anyway; None if it was."""
     if row["state"] == "held":
-        return WATCHED
+        return Unmeasured(name, WhyUnmeasured.WATCHED)
     if name.startswith(("inductor", "TORCHINDUCTOR")) and row["state"] == "waiting":
-        return "the script compiles nothing"
+        return Unmeasured(name, WhyUnmeasured.NOT_COMPILED)
     if row["state"] not in ("set", "kept"):
-        return str(row.get("why") or row["state"])
-    return "" if changed else "it has the wanted value without control too"
+        return Unmeasured(name, WhyUnmeasured.NOT_SET, str(row.get("why") or row["state"]))
+    return None if changed else Unmeasured(name, WhyUnmeasured.UNCHANGED)
 
 
-def _why_no_effect(name: str, has_cuda: bool, compiled: bool) -> str:  # noqa: FBT001 - facts
-    """Return why a switch that was set changes nothing in this script; empty if it may."""
+def _without_effect(name: str, has_cuda: bool, compiled: bool) -> Unmeasured | None:  # noqa: FBT001 - facts
+    """Return the switch if it was set but changes nothing in this script; None if it may."""
     readers = readers_of(name)
     if readers and not any(_is_installed(package) for package in readers):
-        return f"only {readers[0]} reads it, which is not installed"
+        return Unmeasured(name, WhyUnmeasured.NO_READER, readers[0])
     if name.startswith("TORCHINDUCTOR") and not compiled:
-        return "the script compiles nothing"
+        return Unmeasured(name, WhyUnmeasured.NOT_COMPILED)
     on_cuda = switch_named(name).when in (When.CUDA, When.GROUP) or name.startswith("cudnn")
-    return "it acts on CUDA only, and there is no CUDA device" if on_cuda and not has_cuda else ""
+    return Unmeasured(name, WhyUnmeasured.NO_CUDA) if on_cuda and not has_cuda else None
 
 
 def _is_installed(package: str) -> bool:

@@ -5,17 +5,25 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from samebits.commands.cost import AGAIN, OFF, ON, WATCHED
+from samebits.commands.cost import AGAIN, OFF, ON, WhyUnmeasured
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from samebits.commands.cost import Cost, CostReport
+    from samebits.commands.cost import Cost, CostReport, Unmeasured
     from samebits.report.style import Style
 
 _LEAST_NAME, _MOST_NAME, _MOST_BAR = 12, 30, 40
 _GAP = "  "
 _HEAD = ("", "ms/step", "cost", "spread")
+_UNMEASURED: Mapping[WhyUnmeasured, str] = {
+    WhyUnmeasured.WATCHED: "watched, not set",
+    WhyUnmeasured.NOT_COMPILED: "the script compiles nothing",
+    WhyUnmeasured.NOT_SET: "{}",
+    WhyUnmeasured.UNCHANGED: "it has the wanted value without control too",
+    WhyUnmeasured.NO_READER: "only {} reads it, which is not installed",
+    WhyUnmeasured.NO_CUDA: "it acts on CUDA only, and there is no CUDA device",
+}
 
 
 def render_cost(report: CostReport, style: Style) -> str:
@@ -57,7 +65,7 @@ def render_cost_json(report: CostReport) -> str:
         }
         for cost in report.costs
     ]
-    left_out = [{"name": name, "reason": reason} for name, reason in report.left_out]
+    left_out = [{"name": each.switch, "reason": unmeasured_words(each)} for each in report.left_out]
     fields = {"schema": 1, "steps": report.steps, "noise": report.noise, "costs": rows, "left_out": left_out}
     return json.dumps(fields, indent=2)
 
@@ -118,12 +126,18 @@ def _how(report: CostReport) -> str:
     return " ".join([text, *notes])
 
 
+def unmeasured_words(unmeasured: Unmeasured) -> str:
+    """Say why a switch is not measured."""
+    return _UNMEASURED[unmeasured.why].format(unmeasured.detail)
+
+
 def _left_out(report: CostReport, style: Style) -> list[str]:
-    reasons: dict[str, list[str]] = {}
-    for name, reason in report.left_out:
-        reasons.setdefault(reason, []).append(name)
+    switches: dict[str, list[str]] = {}
+    for each in report.left_out:
+        switches.setdefault(unmeasured_words(each), []).append(each.switch)
     lines = []
-    for reason, names in reasons.items():
-        listed = ", ".join(names) if reason != WATCHED else f"{len(names)} switches"
+    for reason, names in switches.items():
+        many = reason == _UNMEASURED[WhyUnmeasured.WATCHED]
+        listed = f"{len(names)} switches" if many else ", ".join(names)
         lines += style.wrap(f"Not measured ({reason}): {listed}.", hanging=2)
     return lines

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
-from samebits.comparison.ranks.facts import some, words
+from samebits.comparison.ranks.facts import LeftOutCode, some, words
 from samebits.report import evidence
 from samebits.report import json as json_report
 from samebits.report.notes import sentence
@@ -16,11 +16,24 @@ from samebits.report.remedy import Sources, place, source_line
 from samebits.report.style import Style, row
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from samebits.comparison.ranks import RankComparison
+    from samebits.comparison.ranks.facts import LeftOut
     from samebits.comparison.results import Comparison, Finding
     from samebits.verification.rank_records import LaunchComparison
 
 _COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
+_LEFT_OUT: Mapping[LeftOutCode, str] = {
+    LeftOutCode.SHARDS: "{}: shards, each rank has its own part",
+    LeftOutCode.OWN: (
+        "{}: different on the ranks from the start and not wrapped by DistributedDataParallel, so taken for "
+        "each rank's own"
+    ),
+    LeftOutCode.BUFFERS: (
+        "buffers: each rank's own (DistributedDataParallel sends rank 0's before each forward pass)"
+    ),
+}
 
 
 def render(result: RankComparison, style: Style, folder: str) -> str:
@@ -40,11 +53,16 @@ def render(result: RankComparison, style: Style, folder: str) -> str:
     lines.append("")
     if result.compared:
         lines += style.wrap(printable(f"compared: {some(result.compared)}"), hanging=2)
-    for text in result.left_out:
-        lines += style.wrap(printable(f"not compared: {text}"), hanging=2)
+    for left_out in result.left_out:
+        lines += style.wrap(printable(f"not compared: {left_out_words(left_out)}"), hanging=2)
     for note in comparison.notes:
         lines += style.wrap(printable(f"note: {sentence(note)}"), hanging=6)
     return "\n".join(lines)
+
+
+def left_out_words(left_out: LeftOut) -> str:
+    """Say which tensors were not compared, and why."""
+    return _LEFT_OUT[left_out.code].format(some(left_out.names))
 
 
 def _counted(count: int, noun: str) -> str:
@@ -104,7 +122,8 @@ def headline(comparison: Comparison, style: Style, told: str) -> list[str]:
 def render_json(result: RankComparison) -> str:
     """Return the object of `compare --json`, with `ranks`, `compared` and `left_out` added."""
     fields = json.loads(json_report.render(result.comparison))
-    more = {"ranks": list(result.ranks), "compared": list(result.compared), "left_out": list(result.left_out)}
+    left_out = [left_out_words(each) for each in result.left_out]
+    more = {"ranks": list(result.ranks), "compared": list(result.compared), "left_out": left_out}
     return json.dumps({**fields, **more}, indent=2)
 
 

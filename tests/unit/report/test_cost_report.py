@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from samebits.commands.cost import Cost, CostReport, CostRequest, Variant
+from samebits.commands.cost import Cost, CostReport, CostRequest, Unmeasured, Variant, WhyUnmeasured
 from samebits.recording.runner import Target
-from samebits.report.cost import render_cost
+from samebits.report.cost import _UNMEASURED, render_cost, render_cost_json, unmeasured_words
 from samebits.report.style import Style
 from samebits.switches.switch import Control
 
@@ -41,3 +42,29 @@ def test_columns_stay_apart(width, seconds, ratios):
     assert set("".join(bar)) <= {"#"}
     assert "not measured: Runt" in failed
     assert off.split() == ["off", f"{1e3 * seconds:.2f}"]
+
+
+def test_what_is_not_measured_is_listed_by_reason():
+    """Those that are only watched are counted."""
+    left_out = (
+        Unmeasured("a", WhyUnmeasured.WATCHED), Unmeasured("b", WhyUnmeasured.NO_READER, "numba"),
+        Unmeasured("c", WhyUnmeasured.WATCHED), Unmeasured("d", WhyUnmeasured.NO_READER, "numba"),
+    )  # fmt: skip
+    report = CostReport(REQUEST, (Cost(Variant("off", None), (1.0,), (1.0,)),), left_out)
+
+    assert render_cost(report, Style(width=90)).splitlines()[-2:] == [
+        "Not measured (watched, not set): 2 switches.",
+        "Not measured (only numba reads it, which is not installed): b, d.",
+    ]
+    assert json.loads(render_cost_json(report))["left_out"][1] == {
+        "name": "b",
+        "reason": "only numba reads it, which is not installed",
+    }
+
+
+def test_each_reason_not_to_measure_is_said():
+    """From its code and its detail."""
+    assert set(_UNMEASURED) == set(WhyUnmeasured)
+    assert unmeasured_words(Unmeasured("a", WhyUnmeasured.NOT_SET, "torch has none")) == "torch has none"
+    said = {unmeasured_words(Unmeasured("a", why, "x")) for why in WhyUnmeasured}
+    assert len(said) == len(WhyUnmeasured)

@@ -9,8 +9,9 @@ from sentence_support import text_evidence, text_note, text_reason
 
 from samebits._runtime.frames import Site
 from samebits.comparison.ranks import RankComparison
+from samebits.comparison.ranks.facts import LeftOut, LeftOutCode
 from samebits.comparison.results import Comparison
-from samebits.report.ranks import launch_rows, render, render_json, render_launches
+from samebits.report.ranks import _LEFT_OUT, launch_rows, left_out_words, render, render_json, render_launches
 from samebits.report.style import Style
 from samebits.verification import ScriptRun, Verification
 from samebits.verification.rank_records import LaunchComparison
@@ -38,7 +39,7 @@ PARTED = RankComparison(
     ),
     (0, 1),
     ("w", "b"),
-    ("buffers: each rank's own",),
+    (LeftOut(LeftOutCode.SHARDS, ("e", "f", "g", "h")), LeftOut(LeftOutCode.BUFFERS)),
 )
 
 
@@ -52,7 +53,8 @@ def test_what_differs_is_said_in_order():
         "in that step: w, b",
         "4 samples came",
         "compared: w, b",
-        "not compared: b",
+        "not compared: e, f, g and 1 more: shards, each rank has its own part",
+        "not compared: buffers: each rank's own",
         "note: a note",
     ]
     assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
@@ -100,3 +102,16 @@ def test_launches_end_with_the_digest_of_each_rank_and_the_records():
     assert "records       .samebits/x/run-1.ranks" in text
     assert ".samebits/x/run-2.ranks" in text
     assert "final digest" not in launch_rows(launches("different"), Style(), "/w")
+
+
+def test_each_reason_to_leave_tensors_out_is_said():
+    """With their names, and the same in the JSON object."""
+    assert set(_LEFT_OUT) == set(LeftOutCode)
+    assert left_out_words(LeftOut(LeftOutCode.OWN, ("w", "b"))) == (
+        "w, b: different on the ranks from the start and not wrapped by DistributedDataParallel, so taken "
+        "for each rank's own"
+    )
+    assert json.loads(render_json(PARTED))["left_out"] == [
+        "e, f, g and 1 more: shards, each rank has its own part",
+        "buffers: each rank's own (DistributedDataParallel sends rank 0's before each forward pass)",
+    ]

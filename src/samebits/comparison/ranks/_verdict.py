@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.ranks._replicas import ReplicaWalk, data_shares
-from samebits.comparison.ranks.facts import RankComparison, RankStep, rank_steps, some
+from samebits.comparison.ranks.facts import LeftOut, LeftOutCode, RankComparison, RankStep, rank_steps
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison, Diagnosis, Finding, Origin
 from samebits.records.kinds import EventKind
@@ -80,7 +80,7 @@ def _result(
         reason, walk.steps, tuple(findings), tuple(notes), step_findings=tuple(findings),
         first_step=findings[0].origin.step if findings else None, state=verdict,  # type: ignore[arg-type]
     )  # fmt: skip
-    return RankComparison(comparison, tuple(sorted(records)), tuple(compared), tuple(_left_out(walk)))
+    return RankComparison(comparison, tuple(sorted(records)), tuple(compared), _left_out(walk))
 
 
 def _finding(splits: list[Split]) -> Finding:
@@ -138,15 +138,6 @@ def _notes(walk: ReplicaWalk, last: Mapping[int, int]) -> list[Note]:
     return notes
 
 
-def _left_out(walk: ReplicaWalk) -> list[str]:
-    texts = []
-    if walk.shards:
-        texts.append(f"{some(walk.shards)}: shards, each rank has its own part")
-    own = walk.own()
-    if own:
-        texts.append(
-            f"{some(own)}: different on the ranks from the start and not wrapped by DistributedDataParallel, "
-            "so taken for each rank's own"
-        )
-    texts.append("buffers: each rank's own (DistributedDataParallel sends rank 0's before each forward pass)")
-    return texts
+def _left_out(walk: ReplicaWalk) -> tuple[LeftOut, ...]:
+    named = ((LeftOutCode.SHARDS, tuple(walk.shards)), (LeftOutCode.OWN, tuple(walk.own())))
+    return (*(LeftOut(code, names) for code, names in named if names), LeftOut(LeftOutCode.BUFFERS))

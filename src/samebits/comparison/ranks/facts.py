@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from samebits._text.str_enum import StrEnum
 from samebits.records.events import END
 from samebits.records.kinds import EventKind
 
@@ -20,6 +21,30 @@ if TYPE_CHECKING:
     from samebits.records.notes import Note
 
 
+class LeftOutCode(StrEnum):
+    """Why tensors are not compared over the ranks."""
+
+    SHARDS = "shards"
+    """Each rank has its own part of them."""
+    OWN = "own"
+    """They differed from the start, and nothing says that they are replicas."""
+    BUFFERS = "buffers"
+    """All buffers; without names."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Tensors that were not compared.
+
+    Args:
+        code: why.
+        names: their names.
+    """
+
+    code: LeftOutCode
+    names: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class RankComparison:
     """The verdict over the ranks of one run.
@@ -29,13 +54,13 @@ class RankComparison:
             not; its findings say where. `identical` when replicas were compared and stayed equal.
         ranks: the numbers of the ranks that were compared.
         compared: names of the parameters that were compared.
-        left_out: the tensors that were not compared, and the reason, in words.
+        left_out: the tensors that were not compared, and why.
     """
 
     comparison: Comparison
     ranks: tuple[int, ...]
     compared: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass
