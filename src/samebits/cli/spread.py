@@ -14,6 +14,7 @@ from samebits.cli.command import description, refuse_rank
 from samebits.cli.run import wants_progress
 from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import SeedCount, style_of, write
+from samebits.commands.spread.remarks import Remark, RemarkCode
 from samebits.commands.spread.request import SpreadRequest, merged_arguments, parse_seeds, share_cores
 from samebits.commands.spread.seed_runs import is_spread, load_configuration
 from samebits.commands.spread.study import evaluate, run_configuration
@@ -223,7 +224,7 @@ def _plotted(spread: Spread, options: argparse.Namespace) -> Spread:
     if options.no_plot:
         return spread
     if not plot.can_plot():
-        return dataclasses.replace(spread, notes=(*spread.notes, plot.NO_MATPLOTLIB))
+        return dataclasses.replace(spread, notes=(*spread.notes, Remark.of(RemarkCode.NO_MATPLOTLIB)))
     name = re.sub(r"[^\w.-]+", "_", spread.metric.name)
     versus = "-versus" if len(spread.measured) > 1 else ""
     stem = Path(spread.measured[0].configuration.folder) / f"{name}{versus}"

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from samebits.commands.spread.summary import Measured, Spread
 
-NO_MATPLOTLIB = "matplotlib is not installed: no plot (`pip install matplotlib`)"
 # Blue and vermillion of Okabe and Ito's palette: they differ for all common kinds of colour vision, and by
 # their lightness in print.
 _COLOURS = ("#0072B2", "#D55E00")

@@ -7,8 +7,10 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from samebits.report.spread_sentences import contrast_sentence, failure_sentence, remark_sentences
+
 if TYPE_CHECKING:
-    from samebits.commands.spread.summary import Measured, Spread
+    from samebits.commands.spread.summary import Contrast, Failure, Measured, Spread
 
 SCHEMA = 1
 
@@ -21,8 +23,8 @@ def render(spread: Spread) -> str:
         "metrics": [dataclasses.asdict(metric) for metric in spread.metrics],
         "last": spread.last,
         "configurations": [_configuration(measured) for measured in spread.measured],
-        "contrast": None if spread.contrast is None else dataclasses.asdict(spread.contrast),
-        "notes": [*spread.notes, *([spread.no_interval] if spread.no_interval else [])],
+        "contrast": None if spread.contrast is None else _contrast(spread.contrast),
+        "notes": remark_sentences(spread),
         "plots": list(spread.plots),
         "reason": None,
     }
@@ -56,8 +58,22 @@ def _configuration(measured: Measured) -> dict[str, Any]:
         "estimate": None if estimate is None else dataclasses.asdict(estimate),
         "same_bits": measured.same_bits,
         "runs": runs,
-        "failures": [dataclasses.asdict(failure) for failure in configuration.failures],
+        "failures": [_failure(failure) for failure in configuration.failures],
         "not_run": list(configuration.not_run),
+    }
+
+
+def _contrast(contrast: Contrast) -> dict[str, Any]:
+    return {**dataclasses.asdict(contrast), "reason": contrast_sentence(contrast)}
+
+
+def _failure(failure: Failure) -> dict[str, Any]:
+    return {
+        "seed": failure.seed,
+        "status": failure.status,
+        "reason": failure_sentence(failure),
+        "log": failure.log,
+        "steps": failure.steps,
     }
 
 

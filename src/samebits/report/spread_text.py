@@ -9,6 +9,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
+from samebits.report.spread_sentences import NAMES, contrast_sentence, failure_sentence, remark_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +84,6 @@ _SOURCES = {
     "backward": "the loss at backward",
     "read": "read out of a tensor",
 }
-_NAMES = "AB"
 
 
 def render(spread: Spread, style: Style, *, blocks: bool = True) -> str:
@@ -96,14 +96,12 @@ def render(spread: Spread, style: Style, *, blocks: bool = True) -> str:
     """
     lines: list[str] = []
     for number, measured in enumerate(spread.measured):
-        name = _NAMES[number] if len(spread.measured) > 1 else ""
+        name = NAMES[number] if len(spread.measured) > 1 else ""
         lines += [*_configuration(spread, measured, name, style, blocks=blocks), ""]
     if spread.contrast is not None:
         lines += [*_contrast(spread.contrast, spread.metric.name, style), ""]
-    for note in spread.notes:
+    for note in remark_sentences(spread):
         lines += style.wrap(f"note: {printable(note)}", hanging=6)
-    if spread.no_interval:
-        lines += style.wrap(f"note: {spread.no_interval}", hanging=6)
     lines += _row("plot", ", ".join(map(_shown, spread.plots)), style) if spread.plots else []
     folders = ", ".join(_shown(measured.configuration.folder) for measured in spread.measured)
     lines += _row("saved in", folders, style)
@@ -133,15 +131,9 @@ def _configuration(spread: Spread, measured: Measured, name: str, style: Style, 
     lines[0] = style.paint(lines[0], "bold")
     lines += _rows(_facts(spread, configuration), style)
     lines += ["", *_table(measured, style, blocks=blocks), "", *_statistics(measured, style)]
-    lines += [
-        line
-        for failure in configuration.failures
-        for line in _row(
-            "failed",
-            f"seed {failure.seed}, status {failure.status}: {failure.reason} ({_shown(failure.log)})",
-            style,
-        )
-    ]
+    for failure in configuration.failures:
+        why = f"seed {failure.seed}, status {failure.status}: {failure_sentence(failure)}"
+        lines += _row("failed", f"{why} ({_shown(failure.log)})", style)
     if configuration.not_run:
         lines += _row("not run", ", ".join(map(str, configuration.not_run)), style)
     return lines
@@ -230,7 +222,7 @@ def _contrast(contrast: Contrast, metric: str, style: Style) -> list[str]:
     head = f"differ beyond seed noise: {contrast.verdict}"
     lines = style.wrap(f"{head} ({seeds})", hanging=2)
     lines[0] = lines[0].replace(head, style.paint(head, "bold", colour), 1)
-    rows = [("why", contrast.reason)]
+    rows = [("why", contrast_sentence(contrast))]
     if contrast.difference is not None:
         text = f"{figure(contrast.difference, sign=True)} in {printable(metric)}"
         if contrast.interval is not None:

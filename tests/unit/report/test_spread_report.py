@@ -11,9 +11,27 @@ from pathlib import Path
 import pytest
 
 from samebits.commands.spread._metrics import Series
+from samebits.commands.spread.remarks import Remark, RemarkCode
 from samebits.commands.spread.study import evaluate
-from samebits.commands.spread.summary import Configuration, Failure, SeedRun, Spread
+from samebits.commands.spread.summary import (
+    Configuration,
+    Contrast,
+    ContrastReason,
+    Failure,
+    FailureCode,
+    Seeding,
+    SeedRun,
+    Spread,
+)  # fmt: skip
 from samebits.report import plot, spread_json, spread_text
+from samebits.report.spread_sentences import (
+    _CONTRASTS,
+    _FAILURES,
+    _REMARKS,
+    contrast_sentence,
+    failure_sentence,
+    sentence,
+)  # fmt: skip
 from samebits.report.spread_text import BLOCKS, PLAIN, sparkline, strip, wants_log
 from samebits.report.style import Style
 
@@ -100,7 +118,7 @@ def test_no_deviation_when_the_seed_has_no_effect():
 
 def test_failures_are_listed():
     """With the last line of the error and where the rest is."""
-    failure = Failure(7, 1, "ValueError: bad luck", ".samebits/spread/train-1/seed-7.err")
+    failure = Failure(7, 1, FailureCode.SAID, "ValueError: bad luck", ".samebits/spread/train-1/seed-7.err")
 
     text = spread_text.render(make_spread(make_configuration(3, failures=(failure,))), Style(width=100))
 
@@ -196,3 +214,62 @@ def test_odd_values_are_drawn(tmp_path, curves):
 
     assert len(plot.draw(spread, tmp_path / "p")) == 2
     assert spread_text.render(spread, Style())
+
+
+SEEDING = Seeding("train.py", 3, "torch.manual_seed(7)")
+REMARKS = {
+    RemarkCode.SAME_BITS: ((SEEDING,), "each run: torch.manual_seed(7) at train.py:3. So this"),
+    RemarkCode.CONSTANT_SEEDINGS: ((SEEDING,), "each run: torch.manual_seed(7) at train.py:3. Later draws"),
+    RemarkCode.SHARED_FILE: (("model.pt",), "every run saved to model.pt: "),
+    RemarkCode.NUMBERS_OF_VALUES: ((2, 3), "different numbers of values, 2 to 3: "),
+    RemarkCode.FEWER_VALUES: ((2, 5), "a run has 2 values, fewer than --last 5: "),
+    RemarkCode.SAME_FINAL_VALUE: ((), "the final value is the same in every run: "),
+    RemarkCode.NOT_FINITE: ((0, 1, 2, 5), "the final value of seed 0..2,5 is NaN or infinite"),
+    RemarkCode.CHANGED_FILES: (("a.py", "b.py"), "a.py, b.py changed since then"),
+    RemarkCode.SCRIPT_SETS_THREADS: ((), "the script sets different numbers of threads"),
+    RemarkCode.OTHER_THREADS: ((1, 4), "the two used 1 and 4 threads for each run"),
+    RemarkCode.NO_MATPLOTLIB: ((), "matplotlib is not installed: no plot"),
+    RemarkCode.NO_SCIPY: ((), "scipy is not installed: no interval and no test"),
+}
+
+
+@pytest.mark.parametrize("code", RemarkCode)
+def test_each_remark_is_said(code):
+    """From its arguments."""
+    arguments, words = REMARKS[code]
+
+    assert words in sentence(Remark.of(code, *arguments))
+
+
+def test_each_code_of_a_spread_has_a_sentence():
+    """None more, none less."""
+    assert set(_REMARKS) == set(RemarkCode)
+    assert set(_FAILURES) == set(FailureCode)
+    assert set(_CONTRASTS) == set(ContrastReason)
+    said = {contrast_sentence(Contrast("no", reason, (5, 7), paired=False)) for reason in ContrastReason}
+    assert len(said) == len(ContrastReason)
+    assert "n = 5 and 7: too few for any test to reach p < 0.05; at least 4 seeds of each are needed" in said
+
+
+def test_a_remark_names_its_configuration_where_there_are_two():
+    """In the text and in the JSON object, which has the sentences of all codes."""
+    failure = Failure(7, 1, FailureCode.UNREADABLE, "no end", "seed-7.err", 3)
+    runs = tuple(make_run(seed, 2.0, 1.0, state="x") for seed in range(9))
+    other = make_configuration(runs=runs, failures=(failure,), threads=2)
+
+    decoded = json.loads(spread_json.render(make_spread(make_configuration(9), other)))
+
+    assert decoded["notes"][0].startswith("B: every seed gave the same bits: it draws from no generator")
+    assert decoded["notes"][1] == "the two used 1 and 2 threads for each run, which changes bits too"
+    assert decoded["contrast"]["reason"] == "the seed has no effect, see the note"
+    assert decoded["configurations"][1]["failures"] == [
+        {
+            "seed": 7,
+            "status": 1,
+            "reason": failure_sentence(failure),
+            "log": "seed-7.err",
+            "steps": 3,
+        }
+    ]
+    alone = json.loads(spread_json.render(make_spread(make_configuration(runs=runs))))
+    assert alone["notes"][0].startswith("every seed")

@@ -13,17 +13,12 @@ import statistics
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from samebits.commands.spread.summary import Contrast, Estimate
+from samebits.commands.spread.summary import LEAST_EACH, LEAST_PAIRS, Contrast, ContrastReason, Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LEVEL = 0.95
-NO_SCIPY = "scipy is not installed: no interval and no test (`pip install scipy`)"
-# The smallest p of a sign-flip test with 5 pairs is 2/32, of an exchange test with 3 and 3 values 2/20: above
-# 0.05 for any values.
-LEAST_PAIRS = 6
-LEAST_EACH = 4
 _RESAMPLES = 9999
 _EXACT_PAIRS = 13  # 2**13 sign flips are fewer than the resamples
 
@@ -83,9 +78,9 @@ def contrast(first: Mapping[int, float], second: Mapping[int, float]) -> Contras
     paired = len(common) >= LEAST_PAIRS or set(a) == set(b)
     n = (len(common), len(common)) if paired else (len(a), len(b))
     if min(n) < (LEAST_PAIRS if paired else LEAST_EACH):
-        return _too_few(n, paired=paired)
+        return Contrast("cannot tell", ContrastReason.TOO_FEW, n, paired)
     if scipy_stats() is None:
-        return Contrast("cannot tell", NO_SCIPY, n, paired)
+        return Contrast("cannot tell", ContrastReason.NO_SCIPY, n, paired)
     if paired:
         result = _paired([a[seed] for seed in common], [b[seed] for seed in common])
     else:
@@ -105,19 +100,12 @@ def _finite(finals: Mapping[int, float]) -> dict[int, float]:
     return {seed: value for seed, value in finals.items() if math.isfinite(value)}
 
 
-def _too_few(n: tuple[int, int], *, paired: bool) -> Contrast:
-    least = f"{LEAST_PAIRS} seeds that both have" if paired else f"{LEAST_EACH} seeds of each"
-    counts = f"n = {n[0]}" if n[0] == n[1] else f"n = {n[0]} and {n[1]}"
-    reason = f"{counts}: too few for any test to reach p < 0.05; at least {least} are needed"
-    return Contrast("cannot tell", reason, n, paired)
-
-
 def _paired(a: Sequence[float], b: Sequence[float]) -> Contrast:
     stats = scipy_stats()
     differences = [y - x for x, y in zip(a, b, strict=True)]
     n = (len(a), len(a))
     if not any(differences):
-        return Contrast("no", "every seed gave the same value in both", n, paired=True, difference=0.0)
+        return Contrast("no", ContrastReason.SAME_VALUES, n, paired=True, difference=0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # differences that are all alike have no variance
         welch_p = float(stats.ttest_ind(b, a, equal_var=False).pvalue)
@@ -133,7 +121,7 @@ def _paired(a: Sequence[float], b: Sequence[float]) -> Contrast:
         )
     return _judged(
         Contrast(
-            *("", "", n, True),
+            *("no", ContrastReason.NO_TEST, n, True),
             difference=statistics.fmean(differences),
             interval=(float(interval.low), float(interval.high)),
             t_p=float(tested.pvalue),
@@ -158,7 +146,7 @@ def _unpaired(a: Sequence[float], b: Sequence[float]) -> Contrast:
         )
     return _judged(
         Contrast(
-            *("", "", (len(a), len(b)), False),
+            *("no", ContrastReason.NO_TEST, (len(a), len(b)), False),
             difference=statistics.fmean(b) - statistics.fmean(a),
             interval=(float(interval.low), float(interval.high)),
             t_p=float(tested.pvalue),
@@ -169,15 +157,10 @@ def _unpaired(a: Sequence[float], b: Sequence[float]) -> Contrast:
 
 
 def _judged(tested: Contrast) -> Contrast:
-    """Return the contrast with its verdict: both tests must agree."""
+    """Return the contrast with its verdict, which was `no`: both tests must agree."""
     significant = [p < 1 - LEVEL for p in (tested.t_p, tested.permutation_p) if p is not None]
-    low, high = tested.interval or (math.nan, math.nan)
     if all(significant):
-        verdict, reason = "yes", "both tests have p < 0.05"
-    elif any(significant):
-        verdict, reason = "cannot tell", "one test has p < 0.05 and the other does not; run more seeds"
-    else:
-        largest = max(abs(low), abs(high))
-        verdict = "no"
-        reason = f"no test shows a difference; one of up to {largest:.3g} is not excluded"
-    return dataclasses.replace(tested, verdict=verdict, reason=reason)
+        return dataclasses.replace(tested, verdict="yes", reason=ContrastReason.BOTH_TESTS)
+    if any(significant):
+        return dataclasses.replace(tested, verdict="cannot tell", reason=ContrastReason.ONE_TEST)
+    return tested

@@ -18,7 +18,7 @@ from samebits.commands.spread._metrics import (
     is_quality,
     series_of,
 )
-from samebits.commands.spread.summary import Failure, Seeding, SeedRun
+from samebits.commands.spread.summary import Failure, FailureCode, Seeding, SeedRun
 from samebits.errors import SamebitsError
 from samebits.records.kinds import EventKind
 from samebits.records.reader import RecordReader
@@ -207,12 +207,12 @@ def failure_of(ended: Ended) -> Failure | None:
     if ended.status == 0 and info is not None and info.status in ("finished", "stopped"):
         return None
     if ended.status == 0 and not stopped:
-        reason = "its record is incomplete"
+        code, text = FailureCode.INCOMPLETE, ""
     else:
-        reason = (info.failure if info is not None else "") or _last_line(ended.files) or "no message"
-    return Failure(
-        ended.seed, ended.status, reason[:_LONGEST_REASON], f"{ended.files}.err", info.steps if info else 0
-    )
+        text = (info.failure if info is not None else "") or _last_line(ended.files)
+        code = FailureCode.SAID if text else FailureCode.SILENT
+    steps = info.steps if info else 0
+    return Failure(ended.seed, ended.status, code, text[:_LONGEST_REASON], f"{ended.files}.err", steps)
 
 
 def run_of(ended: Ended, script: str | None) -> SeedRun:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from samebits._text.exit_status import ended_words
-from samebits.commands.spread._estimates import NO_SCIPY, contrast, scipy_stats
+from samebits.commands.spread._estimates import contrast, scipy_stats
 from samebits.commands.spread._metrics import choose, common_metrics, measure
 from samebits.commands.spread._outputs import failure_of, run_of
-from samebits.commands.spread.request import seeds_text
+from samebits.commands.spread.remarks import Remark, RemarkCode, comparability, remarks
 from samebits.commands.spread.seed_runs import (
     SeedRunner,
     changed_files,
@@ -26,7 +26,14 @@ from samebits.commands.spread.seed_runs import (
     save_run,
     write_index,
 )
-from samebits.commands.spread.summary import Configuration, Contrast, Failure, Spread
+from samebits.commands.spread.summary import (
+    Configuration,
+    Contrast,
+    ContrastReason,
+    Failure,
+    FailureCode,
+    Spread,
+)
 from samebits.errors import SamebitsError
 from samebits.verification.preconditions import check_target, check_writable
 
@@ -35,97 +42,7 @@ if TYPE_CHECKING:
 
     from samebits.commands.spread.request import SpreadRequest
     from samebits.commands.spread.seed_runs import Ended
-    from samebits.commands.spread.summary import Measured, Seeding, SeedRun
-
-_MOST_SITES = 3
-
-
-def constant_seedings(runs: Sequence[SeedRun]) -> tuple[Seeding, ...]:
-    """Return the calls by which the script seeds a generator with the same value in every run."""
-    if len(runs) < 2:
-        return ()
-    shared = set(runs[0].seedings).intersection(*(run.seedings for run in runs[1:]))
-    return tuple(seeding for seeding in runs[0].seedings if seeding in shared)
-
-
-def remarks(measured: Measured, last: int) -> tuple[str, ...]:
-    """Return remarks about one configuration.
-
-    Args:
-        measured: the configuration.
-        last: how many values were asked to be averaged at the end.
-    """
-    configuration = measured.configuration
-    runs = configuration.runs
-    texts = [*_of_seeding(measured), *_of_shared_files(runs), *_of_values(measured, last)]
-    if configuration.changed:
-        names = ", ".join(os.path.relpath(path) for path in configuration.changed[:_MOST_SITES])
-        texts.append(f"{names} changed since then, so seeds that had finished were run again")
-    if len({run.threads for run in runs}) > 1:
-        texts.append("the script sets different numbers of threads in the runs, which changes bits")
-    return tuple(texts)
-
-
-def _of_seeding(measured: Measured) -> list[str]:
-    runs = measured.configuration.runs
-    constant = constant_seedings(runs)
-    where = "; ".join(f"{seeding.call} at {_location(seeding)}" for seeding in constant[:_MOST_SITES])
-    if measured.same_bits:
-        own = f"the script seeds itself with the same value in each run: {where}"
-        why = own if constant else "it draws from no generator that the seed reaches"
-        text = (
-            f"every seed gave the same bits: {why}. So this does not show how much randomness matters to it"
-        )
-        advice = ". If it takes a seed, pass it on: --seed-argument --seed" if constant else ""
-        return [text + advice]
-    if constant:
-        text = f"the script seeds itself with the same value in each run: {where}"
-        return [f"{text}. Later draws from that generator do not vary here"]
-    return []
-
-
-def _location(seeding: Seeding) -> str:
-    inside = os.path.relpath(seeding.file)
-    return f"{seeding.file if inside.startswith('..') else inside}:{seeding.line}"
-
-
-def _of_shared_files(runs: Sequence[SeedRun]) -> list[str]:
-    shared = set(runs[0].saved).intersection(*(run.saved for run in runs[1:])) if len(runs) > 1 else set()
-    if not shared:
-        return []
-    path = os.path.relpath(min(shared))
-    text = f"every run saved to {path}: runs at the same time overwrite each other's file"
-    return [f"{text}. Put {{seed}} into its name in the arguments, or use --jobs 1"]
-
-
-def _of_values(measured: Measured, last: int) -> list[str]:
-    texts = []
-    lengths = [len(curve.values) for curve in measured.curves]
-    least, most = min(lengths), max(lengths)
-    if least != most:
-        text = f"the runs have different numbers of values, {least} to {most}"
-        texts.append(f"{text}: the median is drawn where all have one")
-    if least < last:
-        texts.append(f"a run has {least} values, fewer than --last {last}: all of them are averaged")
-    if len(measured.finals) > 1 and len(set(measured.finals.values())) == 1 and not measured.same_bits:
-        text = "the final value is the same in every run: rounded, at its limit, or independent of the seed"
-        texts.append(f"{text}; another metric may say more (--list-metrics)")
-    estimate = measured.estimate
-    left_out = tuple(measured.finals) if estimate is None else estimate.left_out
-    if left_out:
-        seeds = seeds_text(left_out)
-        texts.append(f"the final value of seed {seeds} is NaN or infinite: left out of mean and interval")
-    return texts
-
-
-def comparability(first: Configuration, second: Configuration) -> tuple[str, ...]:
-    """Return what makes the comparison of two configurations unfair."""
-    if first.threads != second.threads:
-        return (
-            f"the two used {first.threads} and {second.threads} threads for each run, which changes bits too",
-        )
-    return ()
-
+    from samebits.commands.spread.summary import Measured, SeedRun
 
 _SAME_FAILURES = 2
 
@@ -239,7 +156,7 @@ class _Ongoing:
         try:
             run = run_of(ended, self._request.target.script)
         except (OSError, ValueError, SamebitsError) as error:
-            return Failure(ended.seed, ended.status, f"its values cannot be read: {error}", "")
+            return Failure(ended.seed, ended.status, FailureCode.UNREADABLE, str(error))
         self.runs[ended.seed] = run
         save_run(self._folder, run)
         return None
@@ -249,7 +166,7 @@ class _Ongoing:
 
         A run that fails later may have failed because of its seed.
         """
-        reasons = [failure.reason for failure in self.failures if not failure.steps]
+        reasons = [(failure.code, failure.text) for failure in self.failures if not failure.steps]
         return bool(self.runs) or len(reasons) < _SAME_FAILURES or len(set(reasons)) > 1
 
     def _tell(self, running: list[int], _waiting: int) -> None:
@@ -278,27 +195,30 @@ def evaluate(configurations: Sequence[Configuration], metric: str | None = None,
     metrics = common_metrics([run for configuration in configurations for run in configuration.runs])
     chosen = choose(metrics, metric)
     measured = tuple(measure(configuration, chosen, last) for configuration in configurations)
-    notes = [(number, text) for number, one in enumerate(measured) for text in remarks(one, last)]
-    texts = [f"{'AB'[number]}: {text}" if len(measured) > 1 else text for number, text in notes]
+    notes = [
+        dataclasses.replace(remark, configuration=number)
+        for number, one in enumerate(measured)
+        for remark in remarks(one, last)
+    ]
     compared = None
     if len(measured) > 1:
-        texts += comparability(*configurations)
+        notes += comparability(*configurations)
         compared = _contrast(*measured)
+    notes += [] if scipy_stats() is not None else [Remark.of(RemarkCode.NO_SCIPY)]
     return Spread(
         metric=chosen,
         metrics=metrics,
         last=last,
         measured=measured,
         contrast=compared,
-        notes=tuple(texts),
-        no_interval="" if scipy_stats() is not None else NO_SCIPY,
+        notes=tuple(notes),
     )
 
 
 def _contrast(first: Measured, second: Measured) -> Contrast:
     if first.same_bits or second.same_bits:
         n = len(first.finals), len(second.finals)
-        return Contrast("cannot tell", "the seed has no effect, see the note", n, paired=False)
+        return Contrast("cannot tell", ContrastReason.NO_EFFECT, n, paired=False)
     return contrast(first.finals, second.finals)
 
 
@@ -314,11 +234,20 @@ def _require_two(configuration: Configuration) -> None:
     total = len(configuration.runs) + len(failures) + len(configuration.not_run)
     message = (
         f"{len(configuration.runs)} of {total} seeds of {command} finished, at least 2 are needed; seed "
-        f"{first.seed} ended {ended_words(first.status)}: {first.reason} (see {_shown(first.log)})"
+        f"{first.seed} ended {ended_words(first.status)}{_AFTER_ENDED[first.code].format(first.text)} (see "
+        f"{_shown(first.log)})"
     )
     if configuration.not_run:
         message += f"; {len(configuration.not_run)} were not started after that"
     raise SamebitsError(message, slug="spread-failed")
+
+
+_AFTER_ENDED = {
+    FailureCode.SAID: ": {}",
+    FailureCode.SILENT: " without a message",
+    FailureCode.INCOMPLETE: ", but its record is incomplete",
+    FailureCode.UNREADABLE: ", but its values cannot be read: {}",
+}
 
 
 def _shown(path: str) -> str:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from samebits._text.str_enum import StrEnum
+
 if TYPE_CHECKING:
     from samebits.commands.spread._metrics import Series
+    from samebits.commands.spread.remarks import Remark
+
+# The smallest p of a sign-flip test with 5 pairs is 2/32, of an exchange test with 3 and 3 values 2/20: above
+# 0.05 for any values.
+LEAST_PAIRS = 6
+LEAST_EACH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,19 @@ class SeedRun:
     series: tuple[Series, ...]
 
 
+class FailureCode(StrEnum):
+    """Why a run did not finish."""
+
+    SAID = "said"
+    """The text is its failure, or the last line of its standard error."""
+    SILENT = "silent"
+    """It failed without a message."""
+    INCOMPLETE = "incomplete"
+    """It ended with status 0, but its record is incomplete."""
+    UNREADABLE = "unreadable"
+    """Its values cannot be read; the text is the error."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A run that did not finish.
@@ -59,15 +80,17 @@ class Failure:
     Args:
         seed: of the run.
         status: its exit status, 128 + N after signal N.
-        reason: its last line of error.
+        code: why.
+        text: what belongs to the code.
         log: path of its standard error.
         steps: step boundaries before it failed.
     """
 
     seed: int
     status: int
-    reason: str
-    log: str
+    code: FailureCode
+    text: str = ""
+    log: str = ""
     steps: int = 0
 
 
@@ -163,13 +186,32 @@ class Estimate:
     left_out: tuple[int, ...] = ()
 
 
+class ContrastReason(StrEnum):
+    """Why two configurations differ beyond seed noise, or not, or why that cannot be told."""
+
+    NO_SCIPY = "no-scipy"
+    """scipy is not installed."""
+    NO_EFFECT = "no-effect"
+    """In one of them, every seed gave the same bits."""
+    TOO_FEW = "too-few"
+    """They have too few seeds for any test."""
+    SAME_VALUES = "same-values"
+    """Every seed gave the same value in both."""
+    BOTH_TESTS = "both-tests"
+    """Both tests have a small p."""
+    ONE_TEST = "one-test"
+    """One test has a small p, the other has not."""
+    NO_TEST = "no-test"
+    """No test has a small p."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contrast:
     """Two configurations: the second minus the first.
 
     Args:
         verdict: `yes`, `no` or `cannot tell`: do they differ beyond seed noise?
-        reason: one sentence.
+        reason: why.
         n: seeds that both have if `paired`, else those of each.
         paired: whether values of the same seed were compared.
         difference: mean of the second minus mean of the first.
@@ -182,7 +224,7 @@ class Contrast:
     """
 
     verdict: str
-    reason: str
+    reason: ContrastReason
     n: tuple[int, int]
     paired: bool
     difference: float | None = None
@@ -225,7 +267,7 @@ class Spread:
         measured: one or two configurations.
         contrast: None for one configuration.
         notes: facts that the user must know to read the numbers.
-        no_interval: why there is no interval, empty when there is one.
+        plots: paths of the plots.
     """
 
     metric: Metric
@@ -233,6 +275,5 @@ class Spread:
     last: int
     measured: tuple[Measured, ...]
     contrast: Contrast | None = None
-    notes: tuple[str, ...] = ()
-    no_interval: str = ""
+    notes: tuple[Remark, ...] = ()
     plots: tuple[str, ...] = field(default=())

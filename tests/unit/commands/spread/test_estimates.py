@@ -10,6 +10,8 @@ import pytest
 
 from samebits.commands.spread import _estimates
 from samebits.commands.spread._estimates import contrast, estimate
+from samebits.commands.spread.summary import ContrastReason
+from samebits.report.spread_sentences import contrast_sentence
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -108,7 +110,9 @@ def test_no_difference():
     found = contrast(first, second)
 
     assert found.verdict == "no"
-    assert "is not excluded" in found.reason
+    assert found.reason == ContrastReason.NO_TEST
+    largest = max(map(abs, found.interval))
+    assert contrast_sentence(found).endswith(f"one of up to {largest:.3g} is not excluded")
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
@@ -117,7 +121,7 @@ def test_too_few_seeds(n):
     found = contrast(values(n), {seed: value + 100 for seed, value in values(n).items()})
 
     assert found.verdict == "cannot tell"
-    assert f"n = {n}: too few" in found.reason
+    assert f"n = {n}: too few" in contrast_sentence(found)
 
 
 def test_equal_values():
@@ -148,4 +152,4 @@ def test_without_scipy(monkeypatch):
     monkeypatch.setattr(_estimates, "scipy_stats", lambda: None)
 
     assert estimate(values(5)).interval is None
-    assert contrast(values(8), values(8, mean=9.0)).reason == _estimates.NO_SCIPY
+    assert contrast(values(8), values(8, mean=9.0)).reason == ContrastReason.NO_SCIPY

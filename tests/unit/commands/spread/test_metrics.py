@@ -9,8 +9,9 @@ import pytest
 from spread_builders import make_configuration, make_run, make_seeding, make_series
 
 from samebits.commands.spread._metrics import band, choose, common_metrics, measure, quantile
-from samebits.commands.spread.study import remarks
+from samebits.commands.spread.remarks import remarks
 from samebits.errors import SamebitsError
+from samebits.report.spread_sentences import sentence
 
 
 def chosen(*runs, name=None):
@@ -117,7 +118,7 @@ def test_final_value_is_the_mean_of_the_last():
 def told(*runs, last=1, **fields) -> str:
     """The remarks on those runs."""
     measured = measure(make_configuration(*runs, **fields), choose(common_metrics(runs), None), last)
-    return "\n".join(remarks(measured, last))
+    return "\n".join(map(sentence, remarks(measured, last)))
 
 
 def test_nothing_to_remark():
