@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 from samebits._runtime.frames import Site
+from samebits._text.str_enum import StrEnum
 from samebits.recording.distance import Difference
 
 
@@ -44,19 +46,64 @@ class Unrepeated:
     difference: Difference | None = None
 
 
+class SkipReason(StrEnum):
+    """Why an op is not executed again. A record stores the value, so a value never changes its meaning."""
+
+    VIEW = "view"
+    UNINITIALIZED = "uninitialised memory"
+    NO_RESULT = "no tensor result"
+    PROFILER = "range of the profiler"
+    SIDE_EFFECT = "side effect outside tensors"
+    COMPILED = "operator that runs other operators"
+    OBJECT = "an argument that is no plain value"
+    SUBCLASS = "tensor without memory of its own"
+    CAPTURING = "CUDA graph capture"
+    GENERATOR = "generator that cannot be put back"
+    UNDECLARED = "writes to an argument without saying so"
+    UNREADABLE = "result that cannot be read"
+    NEGATED = "it writes to memory that is read with its sign changed"
+    FAILED = "error when executed again"
+
+
+_FAILED = re.compile(rf"{SkipReason.FAILED} \((.*)\)", re.DOTALL)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Skipped:
     """An op that was not executed again.
 
     Args:
-        reason: why, in words.
+        reason: why; words that no member has come from another version of samebits.
         op: `aten::empty.memory_format`.
         calls: how often.
+        error: the class of the error, if the reason is `FAILED`.
     """
 
-    reason: str
+    reason: SkipReason | str
     op: str
     calls: int
+    error: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict that JSON can hold."""
+        reason = f"{self.reason} ({self.error})" if self.error else str(self.reason)
+        return {"reason": reason, "op": self.op, "calls": self.calls}
+
+    @classmethod
+    def from_dict(cls, item: dict[str, Any]) -> Skipped:
+        """Read what `to_dict` gave.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is something else.
+        """
+        text, op, calls = _text(item["reason"]), _text(item["op"]), _count(item["calls"])
+        failed = _FAILED.fullmatch(text)
+        if failed:
+            return cls(SkipReason.FAILED, op, calls, failed[1])
+        return cls(SkipReason(text) if text in _SKIP_REASONS else text, op, calls)
+
+
+_SKIP_REASONS = frozenset(reason.value for reason in SkipReason)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,7 +128,7 @@ class ReplaySummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict that JSON can hold."""
-        return dataclasses.asdict(self)
+        return {**dataclasses.asdict(self), "skipped": [item.to_dict() for item in self.skipped]}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> ReplaySummary | None:
@@ -93,10 +140,7 @@ class ReplaySummary:
                 ops=_count(fields["ops"]),
                 steps=_count(fields["steps"]),
                 unrepeated=tuple(_unrepeated(item) for item in fields["unrepeated"]),
-                skipped=tuple(
-                    Skipped(_text(item["reason"]), _text(item["op"]), _count(item["calls"]))
-                    for item in fields["skipped"]
-                ),
+                skipped=tuple(map(Skipped.from_dict, fields["skipped"])),
             )
         except (KeyError, TypeError, ValueError, AttributeError):
             return None

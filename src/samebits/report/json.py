@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.report import evidence
 from samebits.report.notes import sentences
 from samebits.report.reasons import sentence_or_none
+from samebits.report.sentences import skip_words
 
 if TYPE_CHECKING:
     from samebits._runtime.frames import Site
@@ -86,7 +87,9 @@ def _replay(comparison: Comparison) -> dict[str, Any] | None:
         "ops": summary.ops,
         "steps": summary.steps,
         "unrepeated": len(summary.unrepeated),
-        "skipped": [{"reason": item.reason, "op": item.op, "calls": item.calls} for item in summary.skipped],
+        "skipped": [
+            {"reason": skip_words(item), "op": item.op, "calls": item.calls} for item in summary.skipped
+        ],
     }
 
 

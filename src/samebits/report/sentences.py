@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import OriginKind, specification_of
 from samebits.comparison.results import site_text
+from samebits.recording.replay_results import SkipReason
 from samebits.records.kinds import EventKind
 from samebits.report.evidence import confirmation
 from samebits.report.style import number
 from samebits.rng.sources import words_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from samebits.comparison.results import Finding, Origin, Source
-    from samebits.recording.replay_results import ReplaySummary
+    from samebits.recording.replay_results import ReplaySummary, Skipped
 
 _FRESH = re.compile(r"random\.(Random|seed)|numpy\.random\.SeedSequence|torch\.Generator\.seed")
 _BY_KIND = {
@@ -74,7 +77,23 @@ def _source(finding: Finding) -> Source | None:
 
 _MOST_OPS = 6
 # Repeating these shows nothing, so they are only counted.
-_COUNTED = ("view", "uninitialised memory", "no tensor result", "range of the profiler")
+_COUNTED = (SkipReason.VIEW, SkipReason.UNINITIALIZED, SkipReason.NO_RESULT, SkipReason.PROFILER)
+_SKIPPED: Mapping[SkipReason, str] = {
+    SkipReason.VIEW: "view",
+    SkipReason.UNINITIALIZED: "uninitialised memory",
+    SkipReason.NO_RESULT: "no tensor result",
+    SkipReason.PROFILER: "range of the profiler",
+    SkipReason.SIDE_EFFECT: "side effect outside tensors",
+    SkipReason.COMPILED: "operator that runs other operators",
+    SkipReason.OBJECT: "an argument that is no plain value",
+    SkipReason.SUBCLASS: "tensor without memory of its own",
+    SkipReason.CAPTURING: "CUDA graph capture",
+    SkipReason.GENERATOR: "generator that cannot be put back",
+    SkipReason.UNDECLARED: "writes to an argument without saying so",
+    SkipReason.UNREADABLE: "result that cannot be read",
+    SkipReason.NEGATED: "it writes to memory that is read with its sign changed",
+    SkipReason.FAILED: "error when executed again",
+}
 
 
 def summary_text(summary: ReplaySummary) -> str:
@@ -87,14 +106,22 @@ def summary_text(summary: ReplaySummary) -> str:
     return f"{what} in {_count(summary.steps, 'step')}, {result}"
 
 
+def skip_words(skipped: Skipped) -> str:
+    """Say why an op was not executed again; in the words of its record if those are of another version."""
+    reason = skipped.reason
+    words = _SKIPPED[reason] if isinstance(reason, SkipReason) else reason
+    return f"{words} ({skipped.error})" if skipped.error else words
+
+
 def skipped_lines(summary: ReplaySummary) -> list[str]:
     """List what was not executed again: one line for what is only counted, one for each other reason."""
     reasons: dict[str, dict[str, int]] = {}
     for item in summary.skipped:
-        reasons.setdefault(item.reason, {})[item.op] = item.calls
-    counted = [f"{number(sum(reasons[r].values()))} {r}" for r in _COUNTED if r in reasons]
+        reasons.setdefault(skip_words(item), {})[item.op] = item.calls
+    only_counted = [_SKIPPED[reason] for reason in _COUNTED]
+    counted = [f"{number(sum(reasons[r].values()))} {r}" for r in only_counted if r in reasons]
     lines = [f"not executed again: {', '.join(counted)}"] if counted else []
-    for reason in sorted(reasons.keys() - set(_COUNTED)):
+    for reason in sorted(reasons.keys() - set(only_counted)):
         names = [f"{op} {number(calls)}" for op, calls in reasons[reason].items()]
         more = f" and {len(names) - _MOST_OPS} more" if len(names) > _MOST_OPS else ""
         lines.append(f"not executed again, {reason}: {', '.join(names[:_MOST_OPS])}{more}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import threading
@@ -20,7 +21,7 @@ from samebits.determinism.deterministic_ops import remedy_for
 from samebits.digest import digest_many
 from samebits.recording.distance import Difference
 from samebits.recording.probes.replay_inputs import Copies, Cores
-from samebits.recording.replay_results import ReplaySummary, Skipped, Unrepeated
+from samebits.recording.replay_results import ReplaySummary, Skipped, SkipReason, Unrepeated
 from samebits.recording.session import RecordingSession
 from samebits.recording.settings import RecordingSettings
 from samebits.records.reader import RecordReader
@@ -592,7 +593,7 @@ def test_numbers_are_those_of_the_script_alone(tmp_path, act):
     assert bits(result) == plain
     assert torch.equal(torch.get_rng_state(), after)
     assert [found.op for found in summary.unrepeated] == []
-    assert [item for item in summary.skipped if "error" in item.reason] == []
+    assert [item for item in summary.skipped if item.reason == SkipReason.FAILED] == []
     assert notes == ()
     assert summary.calls > 0
 
@@ -608,7 +609,11 @@ FULL = ReplaySummary(
             difference=Difference(1, 3, 2, 0.5),
         ),
     ),
-    skipped=(Skipped("view", "aten::t.default", 9),),
+    skipped=(
+        Skipped(SkipReason.VIEW, "aten::t.default", 9),
+        Skipped(SkipReason.FAILED, "mine::op.default", 2, "RuntimeError"),
+        Skipped("a reason of another version", "aten::x.default", 1),
+    ),
 )  # fmt: skip
 
 
@@ -627,8 +632,29 @@ def test_what_is_known_to_help_is_said(op, device, words):
 
 
 def test_a_summary_is_read_back_as_it_was():
-    """All fields, through what JSON can hold."""
-    assert ReplaySummary.from_dict(FULL.to_dict()) == FULL
+    """All fields, through JSON; a known reason is a member again, any other stays as it is."""
+    found = ReplaySummary.from_dict(json.loads(json.dumps(FULL.to_dict())))
+
+    assert found == FULL
+    assert [type(item.reason) for item in found.skipped] == [SkipReason, SkipReason, str]
+
+
+def test_the_stored_reasons_are_those_of_earlier_records():
+    """Records hold these words."""
+    assert [item["reason"] for item in FULL.to_dict()["skipped"]] == [
+        "view",
+        "error when executed again (RuntimeError)",
+        "a reason of another version",
+    ]
+    assert set(FULL.to_dict()["skipped"][1]) == {"reason", "op", "calls"}
+    assert {reason.value for reason in SkipReason} == {
+        "view", "uninitialised memory", "no tensor result", "range of the profiler",
+        "side effect outside tensors", "operator that runs other operators",
+        "an argument that is no plain value", "tensor without memory of its own", "CUDA graph capture",
+        "generator that cannot be put back", "writes to an argument without saying so",
+        "result that cannot be read", "it writes to memory that is read with its sign changed",
+        "error when executed again",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("change", [

@@ -14,7 +14,7 @@ from samebits.comparison.replayed import replayed
 from samebits.comparison.results import LineChange, Remedy, RemedyTrial, Source
 from samebits.diagnosis.patches.edits import Patch, PatchedFile, SourceFile
 from samebits.recording.distance import Difference
-from samebits.recording.replay_results import ReplaySummary, Skipped, Unrepeated
+from samebits.recording.replay_results import ReplaySummary, Skipped, SkipReason, Unrepeated
 from samebits.report import json as json_report
 from samebits.verification.results import Fix
 
@@ -130,7 +130,7 @@ def test_infinite_differences_are_valid_json():
 def test_operations_that_do_not_repeat_are_findings_of_their_own_kind():
     """After the origins; the counts are an object beside them."""
     found = Unrepeated("aten::index_add_.default", "", None, None, 1, 4, 12, 3)
-    summary = ReplaySummary(3, 20, 5, 2, (found,), (Skipped("view", "aten::t.default", 9),))
+    summary = ReplaySummary(3, 20, 5, 2, (found,), (Skipped(SkipReason.VIEW, "aten::t.default", 9),))
     comparison = replace(different(finding()).comparison, replayed=replayed(summary))
     decoded = json.loads(json_report.render(comparison))
 

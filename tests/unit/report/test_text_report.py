@@ -16,9 +16,10 @@ from samebits.comparison.replayed import replayed
 from samebits.comparison.results import Comparison, Confirmation, LineChange, Remedy, RemedyTrial
 from samebits.diagnosis.patches.edits import Patch, PatchedFile, SourceFile
 from samebits.recording.distance import Difference
-from samebits.recording.replay_results import ReplaySummary, Skipped, Unrepeated
+from samebits.recording.replay_results import ReplaySummary, Skipped, SkipReason, Unrepeated
 from samebits.records.notes import Note, NoteCode
 from samebits.report import text
+from samebits.report.sentences import _SKIPPED, skipped_lines
 from samebits.report.style import Style
 from samebits.verification.results import Fix, Verification
 
@@ -198,8 +199,8 @@ def test_operations_that_do_not_repeat_are_shown_under_any_verdict():
         ("float32[3]",), ("float32[3]",), "cuda", difference=Difference(2, 3, 1, 0.5),
     )  # fmt: skip
     skipped = (
-        Skipped("view", "aten::t.default", 12),
-        Skipped("side effect outside tensors", "c10d::allreduce_.default", 3),
+        Skipped(SkipReason.VIEW, "aten::t.default", 12),
+        Skipped(SkipReason.SIDE_EFFECT, "c10d::allreduce_.default", 3),
     )
     summary = ReplaySummary(3, 412, 38, 3, (found,), skipped)
     result = identical()
@@ -384,3 +385,17 @@ def test_a_long_note_is_cut(tmp_path):
     assert "... (--verbose)" in shown
     whole = text.render(different(finding(), notes=(text_note(note),)), PLAIN, str(tmp_path), verbose=True)
     assert " ".join(whole.split()).count("thing number") == 22
+
+
+def test_each_reason_to_skip_an_operation_is_said():
+    """Those of another version in the words of the record."""
+    assert set(_SKIPPED) == set(SkipReason)
+    assert len(set(_SKIPPED.values())) == len(SkipReason)
+    skipped = (
+        Skipped(SkipReason.FAILED, "mine::f.default", 2, "RuntimeError"),
+        Skipped("a reason of another version", "mine::g.default", 1),
+    )
+    assert skipped_lines(ReplaySummary(1, 1, 1, 1, (), skipped)) == [
+        "not executed again, a reason of another version: mine::g.default 1",
+        "not executed again, error when executed again (RuntimeError): mine::f.default 2",
+    ]

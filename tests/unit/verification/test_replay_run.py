@@ -8,14 +8,14 @@ from sentence_support import evidence_of, notes_of
 
 from samebits.comparison.results import OriginSearch
 from samebits.recording.distance import Difference
-from samebits.recording.replay_results import ReplaySummary, Skipped, Unrepeated
+from samebits.recording.replay_results import ReplaySummary, Skipped, SkipReason, Unrepeated
 from samebits.verification import verify
 
 ADD = Unrepeated(
     "aten::index_add_.default", "net", SITE, None, 1, 4, 12, 3, ("float32[3]",), ("float32[3]",), "cuda",
     difference=Difference(2, 3, 1, 0.5),
 )  # fmt: skip
-SUMMARY = ReplaySummary(3, 20, 5, 4, (ADD,), (Skipped("view", "aten::t.default", 9),))
+SUMMARY = ReplaySummary(3, 20, 5, 4, (ADD,), (Skipped(SkipReason.VIEW, "aten::t.default", 9),))
 
 
 @pytest.fixture(autouse=True)

@@ -25,6 +25,7 @@ from samebits.recording.probes.replay_inputs import (
     results_of,
 )
 from samebits.recording.probes.replay_rules import CallSite, Deviation, Tally
+from samebits.recording.replay_results import SkipReason
 from samebits.records.kinds import Role
 from samebits.records.notes import RecordedPart
 
@@ -40,7 +41,15 @@ if TYPE_CHECKING:
 
 
 class _Unfit(Exception):  # noqa: N818 - a reason to leave a call alone, never an error
-    """A call that is not executed again."""
+    """A call that is not executed again.
+
+    Args:
+        reason: why.
+    """
+
+    def __init__(self, reason: SkipReason) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,7 +87,7 @@ class ReplayProbe(DispatchProbe):
     def __init__(self, recorder: Recorder, modules: ModulePaths, backward: BackwardProbe) -> None:
         super().__init__(recorder, modules, backward)
         self._tally = Tally(recorder.settings.replay)
-        self._known: dict[int, tuple[OpTraits, str, Any]] = {}
+        self._known: dict[int, tuple[OpTraits, SkipReason | None, Any]] = {}
         # While one thread puts a generator of torch back, no other may draw from it.
         self._drawing = threading.RLock()
         self._torch: Any = None
@@ -114,7 +123,7 @@ class ReplayProbe(DispatchProbe):
             return op(*call[0], **call[1])
         traits, reason = self._learn(op)
         call_site = self._call_site(traits.name, forward, frame)
-        if reason:
+        if reason is not None:
             self._tally.skip(reason, traits.name)
             return op(*call[0], **call[1])
         # Not around an op that is not torch's own: it may wait for a thread that draws.
@@ -126,12 +135,12 @@ class ReplayProbe(DispatchProbe):
                 self._replay(op, attempt, (outcome, call), call_site)
         return outcome
 
-    def skip(self, op: Any, reason: str) -> None:
+    def skip(self, op: Any, reason: SkipReason) -> None:
         """Count a call that was not examined."""
         if self._recorder.active and not self._recorder.quietly.depth:
             self._tally.skip(reason, self._learn(op)[0].name)
 
-    def _learn(self, op: Any) -> tuple[OpTraits, str]:
+    def _learn(self, op: Any) -> tuple[OpTraits, SkipReason | None]:
         known = self._known.get(id(op))
         if known is None:
             traits = traits_of(op)
@@ -159,12 +168,12 @@ class ReplayProbe(DispatchProbe):
         try:
             with self._recorder.quietly:
                 return self._attempt(traits, call)
-        except _Unfit as reason:
-            self._tally.skip(str(reason), traits.name)
-        except CannotCopy as reason:
-            self._tally.skip(str(reason), traits.name)
+        except _Unfit as unfit:
+            self._tally.skip(unfit.reason, traits.name)
+        except CannotCopy:
+            self._tally.skip(SkipReason.NEGATED, traits.name)
         except UnknownGenerator:
-            self._tally.skip(rules.GENERATOR, traits.name)
+            self._tally.skip(SkipReason.GENERATOR, traits.name)
         except Exception as error:  # noqa: BLE001 - an error of ours, or no memory: the script goes on
             pass_on(error)
             self._fail(traits, error)
@@ -174,9 +183,9 @@ class ReplayProbe(DispatchProbe):
         tensors: list[Any] = []
         flatten_arguments((*call[0], *call[1].values()), tensors, [])
         if any(is_virtual(tensor) for tensor in tensors):
-            raise _Unfit(rules.SUBCLASS)
+            raise _Unfit(SkipReason.SUBCLASS)
         if any(tensor.is_cuda for tensor in tensors) and self._torch.cuda.is_current_stream_capturing():
-            raise _Unfit(rules.CAPTURING)
+            raise _Unfit(SkipReason.CAPTURING)
         foreign = rules.is_foreign(traits)
         states, untouched, generators = None, b"", self._generators
         assert generators is not None  # noqa: S101 - set by `install`, and nothing calls before it
@@ -215,10 +224,10 @@ class ReplayProbe(DispatchProbe):
                 self._tally.count(call_site, step)
                 if deviation is not None:
                     self._tally.differs(call_site, step, deviation)
-        except _Unfit as reason:
-            self._tally.skip(str(reason), traits.name)
+        except _Unfit as unfit:
+            self._tally.skip(unfit.reason, traits.name)
         except SamebitsError:
-            self._tally.skip(rules.UNREADABLE, traits.name)
+            self._tally.skip(SkipReason.UNREADABLE, traits.name)
         except Exception as error:  # noqa: BLE001 - nor one of the op itself
             pass_on(error)
             self._fail(traits, error)
@@ -226,9 +235,9 @@ class ReplayProbe(DispatchProbe):
     def _check(self, attempt: _Attempt, call: Call, outputs: list[Any]) -> None:
         """Reject a call whose results have no memory, or that wrote where its schema denies it."""
         if any(is_virtual(output) for output in outputs):
-            raise _Unfit(rules.SUBCLASS)
+            raise _Unfit(SkipReason.SUBCLASS)
         if attempt.untouched and self._only_read(attempt.traits, attempt.tensors, call) != attempt.untouched:
-            raise _Unfit(rules.UNDECLARED)
+            raise _Unfit(SkipReason.UNDECLARED)
 
     def _compare(self, op: Any, attempt: _Attempt, outputs: list[Any], expected: bytes) -> Deviation | None:
         """Execute a call again and return what differed in any of the repetitions."""
@@ -272,7 +281,7 @@ class ReplayProbe(DispatchProbe):
         return self._recorder.digest_many(tensors)
 
     def _fail(self, traits: OpTraits, error: Exception) -> None:
-        self._tally.skip(f"{rules.FAILED} ({type(error).__name__})", traits.name)
+        self._tally.skip(SkipReason.FAILED, traits.name, type(error).__name__)
         self._recorder.failures.add(RecordedPart.REPETITION, error, traits.name)
 
 
@@ -328,10 +337,10 @@ def _mode_class(probe: ReplayProbe) -> type[Any]:
             tensors: list[Any] = []
             flatten_arguments((*args, *call[1].values()), tensors, [])
             if any(is_virtual(tensor) for tensor in tensors):
-                probe.skip(op, rules.SUBCLASS)
+                probe.skip(op, SkipReason.SUBCLASS)
                 return op(*args, **call[1])
             if any(type(tensor).__torch_dispatch__ is not plain for tensor in tensors):
-                probe.skip(op, rules.SUBCLASS)
+                probe.skip(op, SkipReason.SUBCLASS)
                 return NotImplemented  # torch calls that dispatch: the ops inside it come here
         return probe.call(op, call, mode.forward, calling_frame())
 

@@ -26,8 +26,8 @@ Call = tuple[tuple[Any, ...], dict[str, Any]]
 """Positional and keyword arguments."""
 
 
-class CannotCopy(Exception):  # noqa: N818 - it says why, and never reaches the user as an error
-    """A tensor cannot be copied so that an op treats the copy in the same way."""
+class CannotCopy(Exception):  # noqa: N818 - it never reaches the user as an error
+    """An op writes to memory that is read with its sign changed: it would treat a copy in another way."""
 
 
 def written_arguments(traits: OpTraits, call: Call) -> list[Any]:
@@ -60,7 +60,7 @@ class Copies:
         call: its arguments, before it runs.
 
     Raises:
-        CannotCopy: a tensor that the op writes to cannot be copied.
+        CannotCopy: the op writes to memory that is read with its sign changed.
     """
 
     def __init__(self, torch: Any, traits: OpTraits, call: Call) -> None:
@@ -119,7 +119,7 @@ class _Span:
         self._tensors = tensors
         first = tensors[0]
         if any(tensor.is_neg() for tensor in tensors):
-            raise CannotCopy("it writes to memory that is read with its sign changed")
+            raise CannotCopy
         bounds = [_bounds(tensor) for tensor in tensors]
         self._low = min(low for low, _ in bounds)
         high = max(high for _, high in bounds)

@@ -6,7 +6,7 @@ import dataclasses
 import threading
 from typing import TYPE_CHECKING, Any
 
-from samebits.recording.replay_results import ReplaySummary, Skipped, Unrepeated
+from samebits.recording.replay_results import ReplaySummary, Skipped, SkipReason, Unrepeated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,20 +14,6 @@ if TYPE_CHECKING:
     from samebits._runtime.frames import Site
     from samebits._torch.schemas import OpTraits
     from samebits.recording.distance import Difference
-
-VIEW = "view"
-UNINITIALIZED = "uninitialised memory"
-NO_RESULT = "no tensor result"
-PROFILER = "range of the profiler"
-SIDE_EFFECT = "side effect outside tensors"
-COMPILED = "operator that runs other operators"
-OBJECT = "an argument that is no plain value"
-SUBCLASS = "tensor without memory of its own"
-CAPTURING = "CUDA graph capture"
-GENERATOR = "generator that cannot be put back"
-UNDECLARED = "writes to an argument without saying so"
-UNREADABLE = "result that cannot be read"
-FAILED = "error when executed again"
 
 BUILT_IN = frozenset(
     (
@@ -75,19 +61,19 @@ _UNINITIALIZED = frozenset(
 )  # fmt: skip
 
 
-def reason_to_skip(traits: OpTraits) -> str:
-    """Return why an op is never executed again; empty when it is."""
+def reason_to_skip(traits: OpTraits) -> SkipReason | None:
+    """Return why an op is never executed again; None when it is."""
     silent = traits.has_schema and not traits.returns_tensors and not traits.writes
     reasons = (
-        (not traits.has_schema, COMPILED),
-        (traits.namespace in _PROFILER_NAMESPACES, PROFILER),
-        (traits.namespace in _EFFECT_NAMESPACES or traits.base in _EFFECTS, SIDE_EFFECT),
-        (traits.base in _UNINITIALIZED, UNINITIALIZED),
-        (traits.is_view, VIEW),
-        (silent, SIDE_EFFECT if is_foreign(traits) else NO_RESULT),
-        (traits.takes_objects and is_foreign(traits), OBJECT),
+        (not traits.has_schema, SkipReason.COMPILED),
+        (traits.namespace in _PROFILER_NAMESPACES, SkipReason.PROFILER),
+        (traits.namespace in _EFFECT_NAMESPACES or traits.base in _EFFECTS, SkipReason.SIDE_EFFECT),
+        (traits.base in _UNINITIALIZED, SkipReason.UNINITIALIZED),
+        (traits.is_view, SkipReason.VIEW),
+        (silent, SkipReason.SIDE_EFFECT if is_foreign(traits) else SkipReason.NO_RESULT),
+        (traits.takes_objects and is_foreign(traits), SkipReason.OBJECT),
     )
-    return next((reason for holds, reason in reasons if holds), "")
+    return next((reason for holds, reason in reasons if holds), None)
 
 
 def is_foreign(traits: OpTraits) -> bool:
@@ -148,13 +134,19 @@ class Tally:
         self._lock = threading.Lock()
         self._calls: dict[CallSite, int] = {}
         self._steps: set[int] = set()
-        self._skipped: dict[tuple[str, str], int] = {}
+        self._skipped: dict[tuple[SkipReason, str, str], int] = {}
         self._deviations: dict[CallSite, dict[str, Any]] = {}
 
-    def skip(self, reason: str, op: str) -> None:
-        """Count a call that was not executed again."""
+    def skip(self, reason: SkipReason, op: str, error: str = "") -> None:
+        """Count a call that was not executed again.
+
+        Args:
+            reason: why.
+            op: its name.
+            error: the class of the error, if the reason is `FAILED`.
+        """
         with self._lock:
-            self._skipped[reason, op] = self._skipped.get((reason, op), 0) + 1
+            self._skipped[reason, op, error] = self._skipped.get((reason, op, error), 0) + 1
 
     def count(self, call_site: CallSite, step: int) -> None:
         """Count a call that was."""
@@ -192,8 +184,10 @@ class Tally:
                         calls=calls, repetitions=calls * self._times, **fields,
                     )
                 )  # fmt: skip
-            skipped = [Skipped(reason, op, calls) for (reason, op), calls in self._skipped.items()]
-            skipped.sort(key=lambda item: (-item.calls, item.reason, item.op))
+            skipped = [
+                Skipped(reason, op, calls, error) for (reason, op, error), calls in self._skipped.items()
+            ]
+            skipped.sort(key=lambda item: (-item.calls, item.reason, item.error, item.op))
             return ReplaySummary(
                 times=self._times,
                 calls=sum(self._calls.values()),
