@@ -23,7 +23,6 @@ FACTS = {
     "roles": Role,
     "level": Level,
     "purpose": Purpose,
-    "entry": OriginKind,
     "origin_kind": OriginKind,
 }
 HOLDERS = (ast.Constant, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Call, ast.pattern)
@@ -97,7 +96,7 @@ def test_no_fact_is_compared_to_a_bare_string(package):
         'x = key[0] == "read"',
         'x = run.purpose == "compare"',
         'x = request.level == "op"',
-        'x = origin.entry == "kernel"',
+        'x = origin.origin_kind == "kernel"',
         'x = record.events(("step",))',
         'x = positions(event, "in")',
         'match event.kind:\n    case "op":\n        pass',

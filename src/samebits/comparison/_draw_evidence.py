@@ -101,7 +101,7 @@ class DrawEvidence:
         """Blame the number of threads for a kernel's results, where the runs had different numbers."""
         records = self._lookup.a.record, self._lookup.b.record
         counts = [threads_per_op(record.info.environment) for record in records]
-        if finding.origin.entry != OriginKind.KERNEL or None in counts or counts[0] == counts[1]:
+        if finding.origin.origin_kind != OriginKind.KERNEL or None in counts or counts[0] == counts[1]:
             return finding
         return finding.with_cause(Cause.THREAD_COUNT, Evidence.of(EvidenceCode.THREAD_NUMBERS, *counts))
 
@@ -198,11 +198,11 @@ def _eligible(finding: Finding) -> bool:
     origin = finding.origin
     if origin.kind == EventKind.RNG and origin.op == "seed":
         return True
-    if origin.entry == OriginKind.KERNEL:
+    if origin.origin_kind == OriginKind.KERNEL:
         return finding.cause == Cause.NONDETERMINISTIC_KERNEL
-    if origin.entry == OriginKind.ORDER:
+    if origin.origin_kind == OriginKind.ORDER:
         return finding.cause in (Cause.UNKNOWN, Cause.RACE)
-    return finding.cause == Cause.UNKNOWN and origin.entry in (*_ORIGIN_KINDS, OriginKind.RNG)
+    return finding.cause == Cause.UNKNOWN and origin.origin_kind in (*_ORIGIN_KINDS, OriginKind.RNG)
 
 
 def _chose_seeds(target: Target) -> bool:

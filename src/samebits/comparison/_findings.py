@@ -36,7 +36,7 @@ def finding(
     differing = () if a is None or b is None else _differing(a, b)
     origin = Origin(
         kind=event.kind, step=event.step, op=event.op, module=event.module or None, site=event.site,
-        forward_site=event.forward_site, inputs_equal=inputs_equal, entry=origin_kind,
+        forward_site=event.forward_site, inputs_equal=inputs_equal, origin_kind=origin_kind,
         names=tuple(event.tensors[i].name for i in differing if event.tensors[i].name),
         inputs=descriptions(event, Role.IN, Role.RNG), outputs=values_of(event),
         events=(a.seq if a else None, b.seq if b else None), positions=differing,

@@ -381,9 +381,9 @@ def _writing_threads(reader: Event, write: Event, other: Event | None) -> set[st
 
 def _enters(finding: Finding) -> bool:
     """Tell whether the difference came from outside torch's data flow: from Python."""
-    if finding.origin.entry in _ENTERED or finding.origin.op == "seed":
+    if finding.origin.origin_kind in _ENTERED or finding.origin.op == "seed":
         return True
-    return finding.origin.entry in (OriginKind.ORDER, OriginKind.RNG) and finding.cause == Cause.UNKNOWN
+    return finding.origin.origin_kind in (OriginKind.ORDER, OriginKind.RNG) and finding.cause == Cause.UNKNOWN
 
 
 def _or_none(seq: int | None) -> int:
@@ -415,7 +415,9 @@ def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     where it comes after these: then other operations made what an op takes.
     """
     listed = list(findings)
-    diverged = [at for at, finding in enumerate(listed) if finding.origin.entry == OriginKind.CONTROL_FLOW]
+    diverged = [
+        at for at, finding in enumerate(listed) if finding.origin.origin_kind == OriginKind.CONTROL_FLOW
+    ]
     if diverged:
         listed = [
             finding for at, finding in enumerate(listed) if at < diverged[0] or not _is_mere_order(finding)
@@ -426,7 +428,7 @@ def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _is_mere_order(finding: Finding) -> bool:
-    return finding.origin.entry == OriginKind.ORDER and finding.cause == Cause.UNKNOWN
+    return finding.origin.origin_kind == OriginKind.ORDER and finding.cause == Cause.UNKNOWN
 
 
 def _merged(group: list[Finding]) -> Finding:

@@ -48,7 +48,7 @@ def with_evidence(comparison: Comparison, replay: Replayed) -> Comparison:
     for finding in comparison.findings:
         item = by_op_and_site.get((finding.origin.op or "", finding.origin.site))
         origin = finding.origin
-        if item is not None and origin.kind == EventKind.OP and origin.entry == OriginKind.KERNEL:
+        if item is not None and origin.kind == EventKind.OP and origin.origin_kind == OriginKind.KERNEL:
             findings.append(finding.with_evidence(_evidence(item)))
         else:
             findings.append(finding)
@@ -73,7 +73,7 @@ def _finding(unrepeated: Unrepeated, times: int) -> Finding:
         forward_site=unrepeated.forward_site,
         inputs_equal=True,
         difference=unrepeated.difference,
-        entry=OriginKind.KERNEL,
+        origin_kind=OriginKind.KERNEL,
         inputs=tuple(map(shortened, unrepeated.inputs)),
         outputs=tuple(map(shortened, unrepeated.outputs)),
     )

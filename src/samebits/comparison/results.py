@@ -136,7 +136,7 @@ class Origin:
         forward_site: for a backward op, the line whose forward made it.
         inputs_equal: whether all tensor inputs had the same bits; None when it has none or they are unknown.
         difference: how far the outputs are apart, once the tensors were captured.
-        entry: the kind of origin; `NONE` at step level.
+        origin_kind: how the runs began to differ there; `NONE` at step level.
         names: names of the tensors that differ (parameters, RNG sources), where they have names.
         inputs: descriptions such as `f32[4, 3, 32, 32]`.
         outputs: the same of the outputs or values.
@@ -157,7 +157,7 @@ class Origin:
     forward_site: Site | None
     inputs_equal: bool | None
     difference: Difference | None = None
-    entry: OriginKind = OriginKind.NONE
+    origin_kind: OriginKind = OriginKind.NONE
     names: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()

@@ -106,7 +106,7 @@ def by_source(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 def _is_shown(finding: Finding) -> bool:
     """Tell whether an operation alone shows the finding's cause, or all sources in the draw log have it."""
     known = specification_of(finding.cause)
-    seen = not finding.origin.sources and known.seen_as == finding.origin.entry
+    seen = not finding.origin.sources and known.seen_as == finding.origin.origin_kind
     drawn = {source.cause for source in finding.origin.sources} == {finding.cause}
     return seen or (drawn and known.acts_at_its_line)
 
@@ -151,7 +151,7 @@ def _withdrawn(finding: Finding, in_vain: frozenset[str]) -> Finding:
         not interventions
         or not in_vain.issuperset(interventions)
         or finding.diagnosis.confirmed_by
-        or finding.origin.entry == OriginKind.RNG
+        or finding.origin.origin_kind == OriginKind.RNG
     ):
         return finding
     line = Evidence.of(EvidenceCode.INTERVENTIONS_DID_NOT_HELP, interventions, blamed[0].op)

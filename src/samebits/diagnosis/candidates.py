@@ -112,9 +112,11 @@ def cause_of_intervention(finding: Finding, intervention: str) -> Cause:
     if finding.cause in causes:
         return finding.cause
     # No op was found, so none can have run with another number of threads.
-    if finding.origin.entry == OriginKind.NONE and Cause.NONDETERMINISTIC_KERNEL in causes:
+    if finding.origin.origin_kind == OriginKind.NONE and Cause.NONDETERMINISTIC_KERNEL in causes:
         return Cause.NONDETERMINISTIC_KERNEL
-    fitting = [cause for cause in causes if specification_of(cause).seen_as in (None, finding.origin.entry)]
+    fitting = [
+        cause for cause in causes if specification_of(cause).seen_as in (None, finding.origin.origin_kind)
+    ]
     return (*fitting, *causes, Cause.UNKNOWN)[0]
 
 
@@ -138,7 +140,7 @@ def _choices(finding: Finding) -> tuple[InterventionSet, ...]:
         for interventions in specification_of(source.cause).interventions
     ]
     known = specification_of(finding.cause).interventions
-    sets = (*by_source, *known, *by_cause, *_BY_KIND[finding.origin.entry])
+    sets = (*by_source, *known, *by_cause, *_BY_KIND[finding.origin.origin_kind])
     return tuple(dict.fromkeys(interventions for interventions in sets if interventions))
 
 
@@ -221,7 +223,7 @@ def traces(
     listed = list(findings)
     drawn = [*sources, *(source for finding in listed for source in finding.origin.sources)]
     causes = {finding.cause for finding in listed} | {source.cause for source in drawn}
-    kinds = {finding.origin.entry for finding in listed}
+    kinds = {finding.origin.origin_kind for finding in listed}
     by_row = {intervention for source in drawn for intervention in interventions_of(source)}
     where: dict[str, Trace] = {}
     for intervention, mechanism in MECHANISMS.items():

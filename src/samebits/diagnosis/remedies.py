@@ -58,7 +58,7 @@ def at_source_line(finding: Finding, project: Project) -> Finding:
     sources = ProjectSyntax(project)
     if finding.cause == Cause.WALL_CLOCK:
         site = _measured(sources, finding.origin)
-    elif finding.cause == Cause.RACE and origin.entry == OriginKind.OUTSIDE and not origin.sources:
+    elif finding.cause == Cause.RACE and origin.origin_kind == OriginKind.OUTSIDE and not origin.sources:
         site = _shared_at(sources)
     elif specification_of(finding.cause).visible and origin.entered_site is None:
         site = _only_line(sources, finding)

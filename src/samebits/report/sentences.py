@@ -55,8 +55,8 @@ def _what(finding: Finding, taken_from: Source | None) -> str:
         return f"read what the previous run had written ({source})"
     if known.library:
         return _seeding(finding.origin, known.sentence, words_of(known.library), source)
-    without_op = origin.entry == OriginKind.NONE and known.sentence_without_op
-    sentence = without_op or known.sentence or _BY_KIND.get(origin.entry, "is where the runs diverge")
+    without_op = origin.origin_kind == OriginKind.NONE and known.sentence_without_op
+    sentence = without_op or known.sentence or _BY_KIND.get(origin.origin_kind, "is where the runs diverge")
     return sentence.format(source=f" ({source})" if source else "", op=origin.op, taken=source or origin.op)
 
 

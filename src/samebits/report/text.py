@@ -288,7 +288,7 @@ def _is_listed(comparison: Comparison) -> bool:
         bool(comparison.reported)
         and first.origin.kind == EventKind.READ
         and first.cause == Cause.UNKNOWN
-        and first.origin.entry == OriginKind.NONE
+        and first.origin.origin_kind == OriginKind.NONE
     )
 
 
@@ -300,7 +300,7 @@ def _parted(
     After the runs took different branches, everything may differ for that reason alone.
     """
     first, *others = findings
-    if verbose or first.origin.entry != OriginKind.CONTROL_FLOW:
+    if verbose or first.origin.origin_kind != OriginKind.CONTROL_FLOW:
         return findings, ()
     following = tuple(each for each in others if each.cause == Cause.UNKNOWN)
     return tuple(each for each in findings if each not in following), following

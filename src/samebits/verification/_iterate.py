@@ -141,7 +141,7 @@ class _Rounds:
         return [
             finding
             for finding in origins.findings
-            if not (_unplaced(pair) and finding.origin.entry in _CONSEQUENCES)
+            if not (_unplaced(pair) and finding.origin.origin_kind in _CONSEQUENCES)
             and not self._is_known(pair, finding)
         ]
 
@@ -265,7 +265,7 @@ def _is_of(new: Finding, known: Finding) -> bool:
         return origin.op == other.op or new.cause == known.cause != Cause.UNKNOWN
     # For example, the backward of a slice taken at another index writes at another index too.
     behind = origin.forward_site is not None and line_of(origin.forward_site) == line_of(other.site)
-    return behind and origin.entry == other.entry == OriginKind.ARGUMENT
+    return behind and origin.origin_kind == other.origin_kind == OriginKind.ARGUMENT
 
 
 def _unplaced(pair: Pair) -> bool:
@@ -287,12 +287,12 @@ def _rules_for(a: OpenRecord, b: OpenRecord, origin: Origin) -> tuple[Rule, ...]
         shows by how much they differ.
     """
     seq = origin.events[0]
-    if seq is None or origin.events[1] is None or origin.entry == OriginKind.CONTROL_FLOW:
+    if seq is None or origin.events[1] is None or origin.origin_kind == OriginKind.CONTROL_FLOW:
         return ()
     event = a.event(seq)
     rule = _rule(event)
     if origin.kind in _VALUES:
-        is_batch = origin.kind == EventKind.BATCH and origin.entry == OriginKind.BATCH
+        is_batch = origin.kind == EventKind.BATCH and origin.origin_kind == OriginKind.BATCH
         return (replace(rule, part="value", replaces=is_batch),)
     if origin.kind == EventKind.RNG:
         draw = draw_after(a, event)
@@ -300,11 +300,11 @@ def _rules_for(a: OpenRecord, b: OpenRecord, origin: Origin) -> tuple[Rule, ...]
         return (replace(rule, part="state"), *shown)
     if origin.kind != EventKind.OP:
         return ()
-    if origin.entry == OriginKind.OUTSIDE and origin.entered:
+    if origin.origin_kind == OriginKind.OUTSIDE and origin.entered:
         return (replace(rule, part="in", positions=origin.entered),)
-    backward = _backward_rules(a, b, event) if origin.entry == OriginKind.ARGUMENT else ()
+    backward = _backward_rules(a, b, event) if origin.origin_kind == OriginKind.ARGUMENT else ()
     return (
-        replace(rule, part=_PARTS.get(origin.entry, "out"), replaces=origin.entry in _PARTS),
+        replace(rule, part=_PARTS.get(origin.origin_kind, "out"), replaces=origin.origin_kind in _PARTS),
         *backward,
     )
 

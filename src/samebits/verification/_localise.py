@@ -204,7 +204,7 @@ def came_before(origins: OriginSearch) -> bool:
     """Tell whether a value that differed may have been written before operations were recorded."""
     if not origins.findings:
         return not origins.unread
-    return any(finding.origin.entry == OriginKind.OUTSIDE for finding in origins.findings)
+    return any(finding.origin.origin_kind == OriginKind.OUTSIDE for finding in origins.findings)
 
 
 def with_origins(comparison: Comparison, localisation: Localisation) -> Comparison:

@@ -160,7 +160,7 @@ def lacks_difference(state: State) -> bool:
     if not is_located(state):
         return False
     first = state.comparison.findings[0]
-    if first.origin.entry == OriginKind.CONTROL_FLOW:
+    if first.origin.origin_kind == OriginKind.CONTROL_FLOW:
         return False
     return first.origin.difference is None and None not in first.origin.events
 
@@ -172,7 +172,7 @@ def _with_captured_values(finding: Finding, tools: Tools, pair: Pair) -> Finding
     """
     if (
         finding.origin.difference is not None
-        or finding.origin.entry == OriginKind.CONTROL_FLOW
+        or finding.origin.origin_kind == OriginKind.CONTROL_FLOW
         or None in finding.origin.events
     ):
         return finding

@@ -120,7 +120,7 @@ def _believable(comparison: Comparison) -> Comparison:
     `DistributedDataParallel` takes its buckets from `torch.empty`, and its C++ code writes to them.
     """
     findings = tuple(
-        finding for finding in comparison.findings if finding.origin.entry != OriginKind.UNINITIALIZED
+        finding for finding in comparison.findings if finding.origin.origin_kind != OriginKind.UNINITIALIZED
     )
     return replace(comparison, findings=findings)
 

@@ -80,7 +80,7 @@ def test_what_could_not_be_judged_is_not_judged_by_its_state(run):
 def finding(**fields):
     """An origin."""
     site = Site("/w/train.py", 3, "main")
-    values = {"cause": "unseeded-numpy", "outputs": ("f32[4]",), "entry": "outside", **fields}
+    values = {"cause": "unseeded-numpy", "outputs": ("f32[4]",), "origin_kind": "outside", **fields}
     return finding_support.finding(step=2, op="aten::add.Tensor", site=site, inputs_equal=True, **values)
 
 

@@ -228,7 +228,7 @@ def test_draws_do_not_shift_the_alignment():
     """One run reads a clock more often: the origin is the same."""
     extra = [("time.time", n, 8) for n in range(30)]
     found = origin(make(1, draws=extra), make(2, draws=extra[:2]))
-    assert (found.origin.op, found.origin.entry, found.origin.site.line) == (
+    assert (found.origin.op, found.origin.origin_kind, found.origin.site.line) == (
         "aten::add_.Tensor",
         "outside",
         10,

@@ -48,7 +48,11 @@ def test_kernel_with_other_bits_for_the_same_inputs():
         3,
         "nondeterministic-kernel",
     )
-    assert (finding.origin.inputs_equal, finding.origin.entry, finding.origin.kind) == (True, "kernel", "op")
+    assert (finding.origin.inputs_equal, finding.origin.origin_kind, finding.origin.kind) == (
+        True,
+        "kernel",
+        "op",
+    )
     assert finding.origin.inputs == ("f32[4]", "f32[4]")
     assert (finding.origin.outputs, finding.origin.positions, finding.origin.events) == (
         ("f32[4]",),
@@ -205,7 +209,7 @@ def test_memory_changed_from_outside_is_not_unread():
 
     found = origins(run, 1, 2)
     assert found.unread == ()
-    assert [f.origin.entry for f in found.findings] == ["outside"]
+    assert [f.origin.origin_kind for f in found.findings] == ["outside"]
 
 
 def test_partial_writes_that_both_differ():
@@ -250,7 +254,7 @@ def test_memory_that_numpy_could_write_is_not_called_uninitialized():
         tape.log[-1] = replace(event, op="numpy", links=(replace(event.links[0], memory=x.memory.serial),))
         tape.boundary({"w": tape.op("mul.Tensor", x, line=5)})
 
-    assert (only(run, 1, 2).origin.entry, only(run, 1, 2).cause) == ("outside", "unknown")
+    assert (only(run, 1, 2).origin.origin_kind, only(run, 1, 2).cause) == ("outside", "unknown")
 
 
 def test_a_value_from_outside_enters_at_its_first_op():
@@ -261,7 +265,7 @@ def test_a_value_from_outside_enters_at_its_first_op():
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
     finding = only(run, 1, 2)
-    assert (finding.origin.op, finding.origin.site.line, finding.origin.entry, finding.cause) == (
+    assert (finding.origin.op, finding.origin.site.line, finding.origin.origin_kind, finding.cause) == (
         "aten::lift_fresh.default",
         6,
         "outside",
@@ -287,7 +291,7 @@ def test_memory_changed_from_outside_after_an_op():
         x.memory.cells[""] = value  # through x.numpy()
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
-    assert (only(run, 1, 2).origin.entry, only(run, 1, 2).origin.site.line) == ("outside", 7)
+    assert (only(run, 1, 2).origin.origin_kind, only(run, 1, 2).origin.site.line) == ("outside", 7)
 
 
 def test_an_address_used_again_by_numpy():
@@ -302,7 +306,7 @@ def test_an_address_used_again_by_numpy():
         x.memory.cells[""] = ("from numpy", value)
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
-    assert (only(run, 0, 1).origin.entry, only(run, 0, 1).origin.site.line) == ("outside", 7)
+    assert (only(run, 0, 1).origin.origin_kind, only(run, 0, 1).origin.site.line) == ("outside", 7)
 
 
 def test_a_python_value_enters_as_an_argument():
@@ -311,7 +315,11 @@ def test_a_python_value_enters_as_an_argument():
         tape.boundary({"w": tape.op("mul.Scalar", x, line=7, arguments=str(rate))})
 
     finding = only(run, 0.1, 0.2)
-    assert (finding.origin.entry, finding.cause, finding.origin.inputs_equal) == ("argument", "unknown", True)
+    assert (finding.origin.origin_kind, finding.cause, finding.origin.inputs_equal) == (
+        "argument",
+        "unknown",
+        True,
+    )
     assert evidence_of(finding) == ("its arguments were (0.1) in the first run and (0.2) in the second",)
 
 
@@ -348,7 +356,7 @@ def test_batch():
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
     finding = only(run, 1, 2)
-    assert (finding.origin.kind, finding.origin.op, finding.origin.site.line, finding.origin.entry) == (
+    assert (finding.origin.kind, finding.origin.op, finding.origin.site.line, finding.origin.origin_kind) == (
         "batch",
         "DataLoader",
         5,
@@ -365,7 +373,7 @@ def test_argument_of_another_thread_says_which():
         tape.boundary({"w": tape.op("mul.Tensor", x, line=2, arguments=str(k), thread=f"worker-{k}")})
 
     finding = only(run, 1, 2)
-    assert finding.origin.entry == "argument"
+    assert finding.origin.origin_kind == "argument"
     assert evidence_of(finding)[1] == "it ran in worker-1 in the first run, in worker-2 in the second"
 
 
@@ -384,7 +392,7 @@ def test_batch_of_worker_processes():
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
     finding = only(run, 1, 2)
-    assert (finding.origin.kind, finding.origin.entry, finding.cause) == ("batch", "batch", "unknown")
+    assert (finding.origin.kind, finding.origin.origin_kind, finding.cause) == ("batch", "batch", "unknown")
 
 
 def test_batch_of_worker_processes_linked_to_its_memory():
@@ -405,7 +413,7 @@ def test_tensor_from_a_file_is_no_kernel():
         tape.boundary({"w": tape.op("mul.Tensor", from_worker(tape, value, line=3), line=7)})
 
     finding = only(run, 1, 2)
-    assert (finding.origin.site.line, finding.origin.entry, finding.cause) == (3, "outside", "unknown")
+    assert (finding.origin.site.line, finding.origin.origin_kind, finding.cause) == (3, "outside", "unknown")
 
 
 def test_batches_that_arrive_between_the_draws_of_their_loader():
@@ -426,7 +434,7 @@ def test_batches_that_arrive_between_the_draws_of_their_loader():
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
     finding = only(run, 0, 1)
-    assert (finding.origin.kind, finding.origin.entry) == ("batch", "batch")
+    assert (finding.origin.kind, finding.origin.origin_kind) == ("batch", "batch")
 
 
 def test_batch_made_by_ops_is_followed():
@@ -502,7 +510,11 @@ def test_unseeded_generator():
         tape.boundary({"w": tape.randn(line=4)})
 
     finding = only(run, 1, 2)
-    assert (finding.cause, finding.origin.site.line, finding.origin.entry) == ("unseeded-torch", 4, "rng")
+    assert (finding.cause, finding.origin.site.line, finding.origin.origin_kind) == (
+        "unseeded-torch",
+        4,
+        "rng",
+    )
     assert finding.origin.inputs == ("torch's generator",)
     assert evidence_of(finding) == (
         "torch's generator was not in the same state before aten::randn.default: it was never seeded",
@@ -542,7 +554,7 @@ def test_an_extra_draw_in_one_run():
         tape.boundary({"w": tape.randn(line=6)})
 
     finding = only(run, False, True)
-    assert (finding.cause, finding.origin.entry) == ("unknown", "control-flow")
+    assert (finding.cause, finding.origin.origin_kind) == ("unknown", "control-flow")
     assert (finding.origin.site.line, finding.origin.other_site.line) == (4, 6)
 
 
@@ -624,7 +636,7 @@ def accumulate(tape, order, *, threads=True):
 
 def test_race_of_threads_that_accumulate():
     finding = only(accumulate, "xyz", "yzx")
-    assert (finding.cause, finding.origin.site.line, finding.origin.entry) == ("race", 9, "order")
+    assert (finding.cause, finding.origin.site.line, finding.origin.origin_kind) == ("race", 9, "order")
     assert any("Tx" in line or "Ty" in line or "Tz" in line for line in evidence_of(finding))
 
 
@@ -717,7 +729,7 @@ def test_a_parameter_that_only_one_run_uses_is_not_in_another_order(uses):
         tape.boundary({"first": first, "middle": middle, "x": x})
 
     found = origins(run, *uses)
-    assert [(f.origin.site.line, f.origin.entry) for f in found.findings] == [(7, "control-flow")]
+    assert [(f.origin.site.line, f.origin.origin_kind) for f in found.findings] == [(7, "control-flow")]
     assert not any("another order" in line for f in found.findings for line in evidence_of(f))
 
 
@@ -749,7 +761,7 @@ def test_race_of_read_and_write():
         tape.boundary({"seen": seen})
 
     finding = only(run, True, False)
-    assert (finding.cause, finding.origin.entry) == ("race", "order")
+    assert (finding.cause, finding.origin.origin_kind) == ("race", "order")
     assert finding.origin.site.line == 5
     assert any("reader" in line and "writer" in line for line in evidence_of(finding))
 
@@ -796,7 +808,7 @@ def test_extra_turn_of_a_loop():
 
     finding = only(run, 5, 4)
     assert (
-        finding.origin.entry,
+        finding.origin.origin_kind,
         finding.cause,
         finding.origin.site.line,
         finding.origin.other_site.line,
@@ -816,7 +828,7 @@ def test_another_branch():
         tape.boundary({"w": y})
 
     finding = only(run, True, False)
-    assert (finding.origin.entry, finding.origin.site.line, finding.origin.other_site.line) == (
+    assert (finding.origin.origin_kind, finding.origin.site.line, finding.origin.other_site.line) == (
         "control-flow",
         4,
         6,
@@ -867,7 +879,12 @@ def test_another_tensor_was_chosen():
         tape.boundary({"w": tape.op("mul.Tensor", made[choice], line=9)})
 
     finding = only(run, 0, 2)
-    assert (finding.origin.site.line, finding.origin.entry, finding.cause, finding.origin.inputs_equal) == (
+    assert (
+        finding.origin.site.line,
+        finding.origin.origin_kind,
+        finding.cause,
+        finding.origin.inputs_equal,
+    ) == (
         9,
         "order",
         "unknown",
@@ -893,7 +910,7 @@ def test_another_output_of_one_op_was_chosen():
         tape.boundary({"w": tape.op("mul.Tensor", unbound(tape, line=2)[choice], line=9)})
 
     finding = only(run, 0, 1)
-    assert (finding.origin.site.line, finding.origin.entry, finding.cause) == (9, "order", "unknown")
+    assert (finding.origin.site.line, finding.origin.origin_kind, finding.cause) == (9, "order", "unknown")
     assert evidence_of(finding) == (
         "it took a different output of aten::unbind.int at /home/u/train.py:2 in each run",
     )
@@ -929,7 +946,7 @@ def test_another_part_was_written():
         tape.boundary({"w": tape.op("mul.Tensor", vector, line=9)})
 
     finding = only(run, "0", "1")
-    assert (finding.origin.site.line, finding.origin.op, finding.origin.entry) == (
+    assert (finding.origin.site.line, finding.origin.op, finding.origin.origin_kind) == (
         3,
         "aten::select.int",
         "argument",
@@ -952,7 +969,7 @@ def test_another_part_of_memory_that_was_written_is_read(orders):
         tape.boundary({"w": tape.op("mul.Tensor", cell, line=9)})
 
     finding = only(run, *orders)
-    assert (finding.origin.site.line, finding.origin.op, finding.origin.entry) == (
+    assert (finding.origin.site.line, finding.origin.op, finding.origin.origin_kind) == (
         3,
         "aten::select.int",
         "argument",
@@ -967,7 +984,7 @@ def test_a_batch_of_other_rows_of_one_op():
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
     finding = only(run, 0, 1)
-    assert (finding.origin.site.line, finding.origin.entry, finding.cause) == (5, "batch", "unknown")
+    assert (finding.origin.site.line, finding.origin.origin_kind, finding.cause) == (5, "batch", "unknown")
 
 
 def test_extra_ops_in_one_run_do_not_hide_the_origin():
@@ -1019,7 +1036,11 @@ def test_different_numbers_of_steps():
         tape.end({"w": x})
 
     finding = only(run, 2, 3)
-    assert (finding.origin.entry, finding.origin.step, finding.origin.site.line) == ("control-flow", 2, 5)
+    assert (finding.origin.origin_kind, finding.origin.step, finding.origin.site.line) == (
+        "control-flow",
+        2,
+        5,
+    )
 
 
 def test_different_numbers_of_steps_and_a_read_at_the_end():
@@ -1044,7 +1065,7 @@ def test_an_extra_op_in_the_second_run_whose_steps_are_shifted():
         tape.boundary({"w": x})
 
     finding = only(run, 1, 2)
-    assert (finding.origin.entry, finding.origin.site.line, finding.origin.events[0]) == (
+    assert (finding.origin.origin_kind, finding.origin.site.line, finding.origin.events[0]) == (
         "control-flow",
         5,
         6,

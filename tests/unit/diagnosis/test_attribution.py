@@ -16,7 +16,7 @@ from samebits.report.notes import sentence
 from samebits.report.sentences import why
 
 SITE = Site("/w/data.py", 41, "load")
-BASE = finding(step=3, op="aten::mul", site=SITE, entry="argument")
+BASE = finding(step=3, op="aten::mul", site=SITE, origin_kind="argument")
 
 
 def known(cause, **fields):
@@ -160,9 +160,9 @@ def test_memory_that_a_generator_fills_at_the_same_line_is_no_source_of_its_own(
 
 
 def test_what_an_operation_shows_by_itself_is_patched_at_once():
-    kernel = known("nondeterministic-kernel", entry="kernel", sources=())
+    kernel = known("nondeterministic-kernel", origin_kind="kernel", sources=())
     assert by_source([kernel]) == (kernel,)
-    assert by_source([changed(kernel, entry="outside")]) == ()
+    assert by_source([changed(kernel, origin_kind="outside")]) == ()
     clock = Source("time.time", SITE, "wall-clock")
     assert by_source([changed(kernel, sources=(clock,))]) == ()
 
@@ -202,7 +202,7 @@ def test_of_several_lines_that_drew_the_one_of_the_finding_is_named():
 
 def test_a_seed_that_another_generator_gave_is_laid_to_that_generator():
     """`torch.manual_seed(random.randint(0, 9))`: Python's generator was given no seed at all."""
-    seeding = changed(known("unseeded-python"), kind="rng", op="seed", entry="rng")
+    seeding = changed(known("unseeded-python"), kind="rng", op="seed", origin_kind="rng")
     drawn = Source("random.randint", SITE, "unseeded-python")
     assert "drew from Python's global generator" in why(changed(seeding, sources=(drawn,)))
     assert "gave Python's generator a different seed" in why(seeding)

@@ -16,9 +16,9 @@ from samebits.diagnosis.candidates import (
 from samebits.interventions import INTERVENTIONS
 
 
-def finding(cause="unknown", entry="outside", *sources):
+def finding(cause="unknown", origin_kind="outside", *sources):
     """An origin with that cause."""
-    return finding_support.finding(op="aten::add", cause=cause, entry=entry, sources=sources)
+    return finding_support.finding(op="aten::add", cause=cause, origin_kind=origin_kind, sources=sources)
 
 
 def test_every_intervention_of_the_table_has_a_place():

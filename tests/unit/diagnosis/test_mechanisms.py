@@ -15,7 +15,7 @@ PLAIN = "import torch\nx = torch.ones(3)\nprint(f'{x}')\n"
 
 def shown(text=PLAIN, *sources, **fields):
     """Where each intervention has left a trace, for one origin."""
-    origin = finding(**{"op": "aten::lift_fresh", "entry": "outside", **fields})
+    origin = finding(**{"op": "aten::lift_fresh", "origin_kind": "outside", **fields})
     return traces([origin], sources, names_used(project(train=text).files))
 
 
@@ -75,8 +75,8 @@ def test_what_differed_in_the_record_is_a_trace():
     listing = shown(PLAIN, Source("os.listdir", None, "environment"))
     assert (listing["listing"], "process" in listing) == ("record", False)
     assert shown(PLAIN, Source("numpy.empty", None, "uninitialized"))["fill"] == "record"
-    assert shown(entry="kernel")["threads"] == "record"
-    assert shown(cause="race", entry="order")["completion"] == "record"
+    assert shown(origin_kind="kernel")["threads"] == "record"
+    assert shown(cause="race", origin_kind="order")["completion"] == "record"
 
 
 def test_an_intervention_without_a_trace_is_unable():
@@ -84,5 +84,5 @@ def test_an_intervention_without_a_trace_is_unable():
 
 
 def test_without_the_source_nothing_is_ruled_out():
-    assert traces([finding(op="aten::lift_fresh", entry="outside")], (), frozenset()) is None
+    assert traces([finding(op="aten::lift_fresh", origin_kind="outside")], (), frozenset()) is None
     assert unable(("hash-seed",), None) == ()

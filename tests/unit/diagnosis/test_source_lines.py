@@ -154,7 +154,7 @@ def main():
 def test_a_race_of_processes_is_where_the_memory_is_shared_or_they_are_started(share, line):
     files = project(train=SHARED.replace("SHARE", share))
     entered = Site(files.script, 6, "main")
-    race = finding_support.finding(op="aten::t", site=entered, cause="race", entry="outside")
+    race = finding_support.finding(op="aten::t", site=entered, cause="race", origin_kind="outside")
     shown = at_source_line(changed(race, confirmed_by=CONFIRMED), files)
     assert (shown.origin.site.line, shown.origin.entered_site) == (line, entered)
     assert at_source_line(race, files) == race

@@ -108,8 +108,8 @@ def test_what_the_same_interventions_took_away_is_not_called_different_on_its_ow
 
 
 def test_what_comes_after_the_runs_parted_is_counted_unless_its_cause_is_known():
-    parted = finding(cause="unknown", entry="control-flow", remedy=None)
-    after = [changed(parted, op=f"aten::op{n}", entry="outside") for n in range(7)]
+    parted = finding(cause="unknown", origin_kind="control-flow", remedy=None)
+    after = [changed(parted, op=f"aten::op{n}", origin_kind="outside") for n in range(7)]
     result = different(parted, *after, finding(op="aten::rand"))
     shown = text.render(result, PLAIN, "/code")
     assert "7 further differences come after the runs diverged, and may follow from that" in shown
@@ -348,7 +348,7 @@ def _reported(**fields):
         "train.py",
         kind="read",
         op="item",
-        entry="",
+        origin_kind="",
         cause="unknown",
         evidence=(text_evidence("it differs in 2 steps"),),
     )

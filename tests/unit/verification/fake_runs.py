@@ -27,7 +27,7 @@ SITE = Site("/w/train.py", 3, "main")
 def finding(**fields) -> Finding:
     """An origin at event 7 of both runs."""
     values = {
-        "step": 2, "op": "aten::randn.default", "site": SITE, "inputs_equal": True, "entry": "rng",
+        "step": 2, "op": "aten::randn.default", "site": SITE, "inputs_equal": True, "origin_kind": "rng",
         "events": (7, 7), "positions": (0,),
     }  # fmt: skip
     return finding_support.finding(**{**values, **fields})

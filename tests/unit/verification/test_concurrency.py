@@ -217,7 +217,7 @@ def explaining(*helps, **fields) -> World:
 
 
 def test_pairs_that_explain_are_made_at_the_same_time(folder, spacious):
-    world, told = explaining({"clock"}, cause="wall-clock", entry="outside"), []
+    world, told = explaining({"clock"}, cause="wall-clock", origin_kind="outside"), []
     verify(
         request(folder / "r", one_at_a_time=False, progress=True), tools=world.tools(), announce=told.append
     )
@@ -232,7 +232,7 @@ def test_pairs_that_explain_are_made_at_the_same_time(folder, spacious):
 
 
 def test_runs_with_a_patch_are_made_at_the_same_time(folder, spacious):
-    world = explaining(cause="unseeded-torch", entry="rng")
+    world = explaining(cause="unseeded-torch", origin_kind="rng")
     verify(request(folder / "r", one_at_a_time=False), tools=world.tools())
     assert ["fix-1-1", "fix-1-2"] in world.together
 
@@ -240,7 +240,7 @@ def test_runs_with_a_patch_are_made_at_the_same_time(folder, spacious):
 @pytest.mark.parametrize("how", ["fails", "is late", "has an effect", "cannot be started"])
 def test_where_one_of_two_fails_both_are_made_again(folder, spacious, monkeypatch, how):
     """One after the other, and so are all that follow."""
-    world = explaining({"clock"}, cause="wall-clock", entry="outside")
+    world = explaining({"clock"}, cause="wall-clock", origin_kind="outside")
     if how == "fails":
         world.infos["op-1b"] = {"status": "failed", "failure": "ValueError", "exit_status": 1}
         world.statuses["op-1b"] = 1
@@ -266,7 +266,7 @@ def _refuse():
 
 
 def test_runs_that_may_find_the_same_time_are_made_apart(folder, spacious):
-    world = explaining({"clock"}, cause="wall-clock", entry="outside")
+    world = explaining({"clock"}, cause="wall-clock", origin_kind="outside")
     world.sources = (Source("time.time", None, "wall-clock"),)
     verify(request(folder / "r", one_at_a_time=False), tools=world.tools())
     assert all(len(names) == 1 for names in world.together)
@@ -274,7 +274,7 @@ def test_runs_that_may_find_the_same_time_are_made_apart(folder, spacious):
 
 def test_runs_without_an_end_are_made_one_after_the_other(folder, spacious):
     """Where one of the compared runs went on when the other ended, the second may have to be stopped."""
-    world = explaining({"clock"}, cause="wall-clock", entry="outside")
+    world = explaining({"clock"}, cause="wall-clock", origin_kind="outside")
     world.verdicts["run-2"] = replace(different(2), first_step=None)
     verify(request(folder / "r", one_at_a_time=False), tools=world.tools())
     assert ["op-1a"] in world.together
@@ -284,7 +284,7 @@ def test_runs_without_an_end_are_made_one_after_the_other(folder, spacious):
 def test_runs_with_fixed_addresses_are_made_one_after_the_other(folder, spacious, monkeypatch):
     """Each run with that intervention is told the same: what is noted of effects would move the addresses."""
     monkeypatch.setattr("samebits.verification.series.can_fix_layout", lambda: True)
-    world = explaining({"layout"}, cause="id-order", entry="outside")
+    world = explaining({"layout"}, cause="id-order", origin_kind="outside")
     verify(request(folder / "r", one_at_a_time=False, progress=True), tools=world.tools())
     first, second = (world.settings(f"pinned-0{number}") for number in (1, 2))
     assert "layout" in first.interventions

@@ -25,7 +25,7 @@ def script(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-UNDRAWN = finding(cause="wall-clock", entry="outside")
+UNDRAWN = finding(cause="wall-clock", origin_kind="outside")
 """Of a cause that no draw shows, so that interventions have to."""
 
 
@@ -59,7 +59,7 @@ def test_the_intervention_that_the_evidence_suggests_is_confirmed_by_one_pair(tm
 
 
 def test_what_may_agree_by_chance_takes_three_pairs(tmp_path):
-    made = world(finding(entry="outside"), {"hash-seed"})
+    made = world(finding(origin_kind="outside"), {"hash-seed"})
     found, _ = explained(tmp_path, made)
     assert interventions(made) == [("hash-seed",)] * 4
     assert found.cause == "hash-order"
@@ -67,7 +67,7 @@ def test_what_may_agree_by_chance_takes_three_pairs(tmp_path):
 
 
 def test_an_intervention_that_nothing_suggests_is_found_by_halves(tmp_path):
-    made = world(finding(entry="outside"), {"clock"})
+    made = world(finding(origin_kind="outside"), {"clock"})
     found, _ = explained(tmp_path, made)
     assert (found.cause, confirmed_by(found)) == (
         "wall-clock",
@@ -79,7 +79,7 @@ def test_an_intervention_that_nothing_suggests_is_found_by_halves(tmp_path):
 def test_draws_that_differ_suggest_interventions_where_no_operation_was_found(tmp_path):
     clock = Source("time.perf_counter", None, "wall-clock")
     made = World(
-        verdicts={"run-2": different(2, finding(kind="grad", entry="")), "plain-02": different()},
+        verdicts={"run-2": different(2, finding(kind="grad", origin_kind="")), "plain-02": different()},
         helps=({"clock"},),
         sources=(clock,),
     )
@@ -91,7 +91,7 @@ def test_draws_that_differ_suggest_interventions_where_no_operation_was_found(tm
 def test_what_is_not_seen_again_is_not_explained_by_interventions(tmp_path):
     """Whatever is pinned, the runs are identical: that shows nothing."""
     made = World(
-        verdicts={"run-2": different(2, finding(kind="grad", entry=""))},
+        verdicts={"run-2": different(2, finding(kind="grad", origin_kind=""))},
         helps=(set(),),
         sources=(Source("time.perf_counter", None, "wall-clock"),),
     )
@@ -106,7 +106,7 @@ def test_what_is_not_seen_again_is_not_explained_by_interventions(tmp_path):
 
 def test_what_is_seen_again_only_sometimes_takes_more_pairs(tmp_path):
     made = World(
-        verdicts={"run-2": different(2, finding(kind="grad", entry="")), "plain-03": different()},
+        verdicts={"run-2": different(2, finding(kind="grad", origin_kind="")), "plain-03": different()},
         helps=({"clock"},),
         sources=(Source("time.perf_counter", None, "wall-clock"),),
     )
@@ -115,21 +115,21 @@ def test_what_is_seen_again_only_sometimes_takes_more_pairs(tmp_path):
 
 
 def test_two_interventions_that_are_needed_together_are_both_named(tmp_path):
-    made = world(finding(entry="outside"), {"clock", "seed-numpy"})
+    made = world(finding(origin_kind="outside"), {"clock", "seed-numpy"})
     found, _ = explained(tmp_path, made)
     assert "with the clock frozen" in confirmed_by(found)
     assert "with NumPy's generators seeded" in confirmed_by(found)
 
 
 def test_where_no_intervention_helps_the_cause_stays_open(tmp_path):
-    made = world(finding(entry="outside"))
+    made = world(finding(origin_kind="outside"))
     found, notes = explained(tmp_path, made)
     assert (found.cause, confirmed_by(found)) == ("unknown", "")
     assert any("still differed with these pinned: hash-seed" in note for note in notes)
 
 
 def test_a_pair_that_differs_again_takes_the_confirmation_back(tmp_path):
-    made = world(finding(entry="outside"), {"hash-seed"})
+    made = world(finding(origin_kind="outside"), {"hash-seed"})
     made.verdicts |= {f"pinned-{number:02}": different() for number in range(4, 200)}
     found, notes = explained(tmp_path, made)
     assert (found.cause, confirmed_by(found)) == ("unknown", "")
@@ -137,7 +137,7 @@ def test_a_pair_that_differs_again_takes_the_confirmation_back(tmp_path):
 
 
 def test_after_it_other_interventions_are_tried_and_more_pairs_are_needed(tmp_path):
-    made = world(finding(entry="outside"), {"hash-seed"}, {"clock"})
+    made = world(finding(origin_kind="outside"), {"hash-seed"}, {"clock"})
     made.verdicts["pinned-04"] = different()
     every = set(made.helps[1])
     made.helps = ({"hash-seed", "nothing"}, every)
@@ -147,7 +147,7 @@ def test_after_it_other_interventions_are_tried_and_more_pairs_are_needed(tmp_pa
 
 
 def test_what_a_run_has_pinned_already_is_not_tried(tmp_path):
-    made = world(finding(entry="outside"), {"layout"})
+    made = world(finding(origin_kind="outside"), {"layout"})
     found, _ = explained(tmp_path, made, interventions=("hash-seed",))
     assert (
         "with addresses fixed" in confirmed_by(found) or found.cause == "unknown"
@@ -156,16 +156,16 @@ def test_what_a_run_has_pinned_already_is_not_tried(tmp_path):
 
 
 def test_long_scripts_are_run_with_interventions_to_a_few_steps_behind_the_difference(tmp_path):
-    made = world(finding(entry="outside"), {"hash-seed"}, seconds=100.0)
+    made = world(finding(origin_kind="outside"), {"hash-seed"}, seconds=100.0)
     explained(tmp_path, made)
     assert made.settings("pinned-01").max_steps == 5
-    short = world(finding(entry="outside"), {"hash-seed"})
+    short = world(finding(origin_kind="outside"), {"hash-seed"})
     explained(tmp_path / "short", short)
     assert short.settings("pinned-01").max_steps is None
 
 
 def test_when_the_time_is_over_what_is_known_is_told(tmp_path, monkeypatch):
-    made = world(finding(entry="outside"))
+    made = world(finding(origin_kind="outside"))
     moments = iter(range(0, 100_000, 20))
     monkeypatch.setattr("samebits.verification.series.time.monotonic", lambda: float(next(moments)))
     found, notes = explained(tmp_path, made, budget=200.0)
@@ -227,7 +227,7 @@ def test_a_budget_that_is_spent_leaves_what_is_known(tmp_path):
         if name == "plain-01":
             raise BudgetSpent
 
-    made = World(verdicts={"run-2": different(2, finding(kind="grad", entry=""))}, on_run=slow)
+    made = World(verdicts={"run-2": different(2, finding(kind="grad", origin_kind=""))}, on_run=slow)
     _, notes = explained(tmp_path, made)
     assert notes[0].startswith("the time for explaining, 180 s, ran out")
     assert notes[1].startswith("the runs did not differ in 3 more pairs")
@@ -335,7 +335,7 @@ def test_a_generator_behind_the_first_origin_is_looked_for_before_and_seeded_wit
 
 
 def test_causes_that_may_agree_by_chance_are_pinned_first(tmp_path):
-    made = patched(tmp_path, finding(cause="race", entry="order"), {"completion"})
+    made = patched(tmp_path, finding(cause="race", origin_kind="order"), {"completion"})
     explained(tmp_path, made)
     assert (
         next(name for name in made.names if name not in ("run-1", "run-2", "op-1a", "op-1b")) == "pinned-01"
@@ -351,7 +351,7 @@ def with_text(made, tmp_path, text):
 def test_what_is_drawn_in_one_place_is_patched_at_once(tmp_path):
     """`np.empty` gave other memory in each run: no intervention says more than the line with `np.zeros`."""
     drawn = Source("numpy.empty", Site(str(tmp_path / "train.py"), 4, "<module>"), "uninitialized")
-    made = patched(tmp_path, finding(cause="uninitialized", entry="outside", sources=(drawn,)))
+    made = patched(tmp_path, finding(cause="uninitialized", origin_kind="outside", sources=(drawn,)))
     with_text(made, tmp_path, "import numpy as np\nimport torch\n\nx = torch.tensor(np.empty(3))\n")
     found, _ = explained(tmp_path, made)
     assert made.names[4:] == ["fix-1-1", "fix-1-2", "fix-1-3"]
@@ -361,7 +361,9 @@ def test_what_is_drawn_in_one_place_is_patched_at_once(tmp_path):
 
 def test_entropy_is_replaced_at_once(tmp_path):
     drawn = Source("os.urandom", Site(str(tmp_path / "train.py"), 4, "<module>"), "os-entropy")
-    made = patched(tmp_path, finding(cause="os-entropy", entry="outside", sources=(drawn,)), sources=(drawn,))
+    made = patched(
+        tmp_path, finding(cause="os-entropy", origin_kind="outside", sources=(drawn,)), sources=(drawn,)
+    )
     with_text(made, tmp_path, "import os\nimport torch\n\nx = torch.tensor(list(os.urandom(4)))\n")
     found, _ = explained(tmp_path, made)
     assert made.names[4:] == ["fix-1-1", "fix-1-2"]
@@ -395,7 +397,7 @@ def test_a_patch_that_leaves_one_of_the_findings_as_it_is_is_not_tried_at_once(t
 
 def test_what_lies_in_the_way_that_the_runs_took_is_not_measured(tmp_path):
     drawn = Source("os.urandom", Site(str(tmp_path / "train.py"), 4, "<module>"), "os-entropy")
-    made = patched(tmp_path, finding(cause="os-entropy", entry="control-flow", sources=(drawn,)))
+    made = patched(tmp_path, finding(cause="os-entropy", origin_kind="control-flow", sources=(drawn,)))
     made.captured = {}
     text = "import os\nimport torch\n\nx = torch.rand(3) if os.urandom(1)[0] > 99 else torch.ones(3)\n"
     explained(tmp_path, with_text(made, tmp_path, text))
@@ -413,7 +415,7 @@ def test_what_a_change_has_taken_away_is_still_measured(tmp_path):
 
 def test_interventions_of_which_the_source_shows_a_way_to_act_are_searched_before_all(tmp_path):
     """A thread fills a buffer that is read: no draw tells, but the script starts threads."""
-    made = patched(tmp_path, finding(entry="outside"), {"serial-threads"})
+    made = patched(tmp_path, finding(origin_kind="outside"), {"serial-threads"})
     thread = "threading.Thread(target=x.add_, args=(1,)).start()"
     text = f"import threading\nimport torch\n\nx = torch.ones(3)\n{thread}\n"
     found, _ = explained(tmp_path, with_text(made, tmp_path, text))
@@ -437,7 +439,7 @@ SET = "import torch\n\nnames = set('a b c d'.split())\nx = torch.tensor([len(nam
 
 
 def test_an_intervention_that_helps_once_and_a_patch_for_what_it_shows_are_enough(tmp_path):
-    made = with_text(patched(tmp_path, finding(entry="outside"), {"hash-seed"}), tmp_path, SET)
+    made = with_text(patched(tmp_path, finding(origin_kind="outside"), {"hash-seed"}), tmp_path, SET)
     found, _ = explained(tmp_path, made)
     assert interventions(made) == [("hash-seed",)] * 2
     assert made.names[-3:] == ["fix-1-1", "fix-1-2", "fix-1-3"]
@@ -446,7 +448,7 @@ def test_an_intervention_that_helps_once_and_a_patch_for_what_it_shows_are_enoug
 
 
 def test_where_that_patch_does_not_help_more_pairs_are_made_with_the_intervention(tmp_path):
-    made = with_text(patched(tmp_path, finding(entry="outside"), {"hash-seed"}), tmp_path, SET)
+    made = with_text(patched(tmp_path, finding(origin_kind="outside"), {"hash-seed"}), tmp_path, SET)
     made.verdicts |= {f"fix-{trial}-{run}": different() for trial in (1, 2) for run in (2, 3)}
     found, _ = explained(tmp_path, made)
     assert len(interventions(made)) > 2
@@ -457,7 +459,7 @@ def test_where_that_patch_does_not_help_more_pairs_are_made_with_the_interventio
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RecursionError])
 def test_what_interventions_showed_is_told_when_the_trial_of_a_patch_ends_the_search(tmp_path, error):
-    made = with_text(patched(tmp_path, finding(entry="outside"), {"hash-seed"}), tmp_path, SET)
+    made = with_text(patched(tmp_path, finding(origin_kind="outside"), {"hash-seed"}), tmp_path, SET)
 
     def broken(name):
         if name == "fix-1-1":
@@ -484,12 +486,14 @@ def told_of(tmp_path, made, **fields):
 
 
 def test_the_verdict_is_told_at_once_and_the_origin_before_anything_is_proven(tmp_path):
-    made = world(finding(cause="wall-clock", entry="outside"), {"clock"})
+    made = world(finding(cause="wall-clock", origin_kind="outside"), {"clock"})
     names = []
     result = verify(request(tmp_path), tools=made.tools(), tell=lambda _: names.append(made.names[-1]))
     assert names == ["run-2", "op-1b"]
     assert confirmed_by(result.comparison.findings[0])
-    _, told = told_of(tmp_path / "again", world(finding(cause="wall-clock", entry="outside"), {"clock"}))
+    _, told = told_of(
+        tmp_path / "again", world(finding(cause="wall-clock", origin_kind="outside"), {"clock"})
+    )
     assert [each.localised for each in told] == [False, True]
     assert [bool(confirmed_by(finding)) for each in told for finding in each.comparison.findings] == [False]
 

@@ -24,7 +24,7 @@ def script(tmp_path, monkeypatch):
 
 def world(**fields):
     """Runs that differ in step 2 unless the clock is frozen, which the evidence suggests."""
-    found = finding(cause="wall-clock", entry="outside")
+    found = finding(cause="wall-clock", origin_kind="outside")
     made = World(origins={"op-1b": OriginSearch((found,))}, helps=({"clock"},), **fields)
     made.verdicts = {"run-2": different(), "op-1b": different(), **made.verdicts}
     return made
@@ -114,7 +114,7 @@ SCRIPT = "import torch, time\nend = time.monotonic() + 3\nprint(torch.ones(3))\n
 def open_world(**fields):
     """The script above, whose cause nothing shows."""
     made = world(**fields)
-    made.origins["op-1b"] = OriginSearch((finding(cause="unknown", entry="control-flow"),))
+    made.origins["op-1b"] = OriginSearch((finding(cause="unknown", origin_kind="control-flow"),))
     Path("train.py").write_text(SCRIPT)
     return made
 
@@ -139,7 +139,9 @@ def test_an_intervention_that_only_the_source_suggests_takes_more_pairs(tmp_path
 def test_a_cause_whose_intervention_did_not_help_is_withdrawn(tmp_path):
     made = world()
     source = Source("time.time", SITE, "wall-clock")
-    made.origins["op-1b"] = OriginSearch((finding(cause="wall-clock", entry="outside", sources=(source,)),))
+    made.origins["op-1b"] = OriginSearch(
+        (finding(cause="wall-clock", origin_kind="outside", sources=(source,)),)
+    )
     made.helps = ()
     every_pair(made, different())
     (found,) = explained(tmp_path, made).findings
@@ -150,7 +152,9 @@ def test_a_cause_whose_intervention_did_not_help_is_withdrawn(tmp_path):
 def test_it_stays_where_the_runs_then_differ_elsewhere(tmp_path):
     made = world()
     source = Source("time.time", SITE, "wall-clock")
-    made.origins["op-1b"] = OriginSearch((finding(cause="wall-clock", entry="outside", sources=(source,)),))
+    made.origins["op-1b"] = OriginSearch(
+        (finding(cause="wall-clock", origin_kind="outside", sources=(source,)),)
+    )
     made.helps = ()
     every_pair(made, different(4))
     (found,) = explained(tmp_path, made).findings

@@ -14,7 +14,7 @@ from samebits.verification._state import Runner
 from samebits.verification.results import ScriptRun
 from samebits.verification.series import BudgetSpent, Pair
 
-OUTSIDE = OriginSearch((finding(step=5, op="aten::lift_fresh.default", entry="outside"),))
+OUTSIDE = OriginSearch((finding(step=5, op="aten::lift_fresh.default", origin_kind="outside"),))
 
 
 @dataclass

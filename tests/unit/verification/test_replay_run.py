@@ -86,7 +86,7 @@ def test_a_run_without_a_record_is_noted(tmp_path):
 
 def test_an_origin_gets_the_evidence_of_the_replay(tmp_path):
     """Where the same operation at the same line did not repeat."""
-    origin = finding(op=ADD.op, entry="kernel", cause="nondeterministic-kernel")
+    origin = finding(op=ADD.op, origin_kind="kernel", cause="nondeterministic-kernel")
     scripted = world(
         verdicts={"run-2": different(), "op-1b": different()}, origins={"op-1b": OriginSearch((origin,))}
     )

@@ -76,7 +76,9 @@ def test_two_causes_have_one_remedy_which_is_what_was_run(tmp_path, script):
 def test_the_change_is_tried_where_recording_every_operation_takes_too_long(tmp_path, script):
     """A script that makes its data element by element; the draw log says all the same what was not seeded."""
     draw = Source("numpy.random.rand", Site(str(script), 5, ""), "unseeded-numpy")
-    first = finding(kind="loss", op="backward", entry="", events=(None, None), site=Site(str(script), 9, ""))
+    first = finding(
+        kind="loss", op="backward", origin_kind="", events=(None, None), site=Site(str(script), 9, "")
+    )
 
     def run(name):
         if name.startswith("op-"):
@@ -105,7 +107,7 @@ def test_an_intervention_of_which_no_finding_speaks_is_part_of_the_remedy(tmp_pa
 
 def test_without_a_patch_it_is_said_that_only_interventions_were_run(tmp_path, script):
     """A race cannot be patched."""
-    race = finding(site=Site(str(script), 4, ""), cause="race", entry="order")
+    race = finding(site=Site(str(script), 4, ""), cause="race", origin_kind="order")
     made = world(race, helps=({"completion"},))
     found = judged(tmp_path, made).comparison.findings[0]
     assert (found.remedy.confirmed, found.remedy.changes) == (None, ())

@@ -123,7 +123,7 @@ def test_what_the_op_pair_kept_is_put_in_place_in_one_more_run(tmp_path):
     """Step-level pair, op-level pair: its kept tensors are what differs, and what a fifth run is given."""
     world = World(
         verdicts={"run-2": different(), "op-1b": different()},
-        origins={"op-1b": OriginSearch((finding(entry="kernel"),))},
+        origins={"op-1b": OriginSearch((finding(origin_kind="kernel"),))},
         captured={"op-1a": floats(1.0, 2.0), "op-1b": floats(1.0, 2.5)},
     )
 
@@ -165,7 +165,8 @@ def test_runs_of_other_lengths_are_run_to_their_ends(tmp_path):
     """No step differed: where one run went on and the other did not lies behind all of them."""
     longer = Comparison("different", text_reason("the runs made different numbers of steps, 50 and 51"), 50)
     world = World(
-        verdicts={"run-2": longer, "op-2b": longer}, origins={"op-2b": OriginSearch((finding(entry=""),))}
+        verdicts={"run-2": longer, "op-2b": longer},
+        origins={"op-2b": OriginSearch((finding(origin_kind=""),))},
     )
 
     run(world, tmp_path)
@@ -177,7 +178,7 @@ def test_runs_of_other_lengths_are_run_to_their_ends(tmp_path):
 
 def test_other_ways_have_no_values_to_fetch(tmp_path):
     """Where the runs did different things there are no two values to compare."""
-    parted = finding(entry="control-flow", events=(4, 5))
+    parted = finding(origin_kind="control-flow", events=(4, 5))
     world = World(
         verdicts={"run-2": different(1), "op-1b": different(1)}, origins={"op-1b": OriginSearch((parted,))}
     )
@@ -190,7 +191,7 @@ def test_other_ways_have_no_values_to_fetch(tmp_path):
 
 def test_a_race_that_never_shows_is_said_honestly(tmp_path):
     """Three identical op-level pairs: the step-level finding stays, with a note."""
-    step_finding = finding(kind="step", op="SGD.step", entry="")
+    step_finding = finding(kind="step", op="SGD.step", origin_kind="")
     world = World(verdicts={"run-2": different(9, step_finding)})
 
     result = run(world, tmp_path)
@@ -226,7 +227,7 @@ def test_a_script_that_fails_with_operations_recorded_is_said_so(tmp_path):
 
 def test_what_was_found_is_kept_when_the_script_fails_with_operations_recorded_from_the_start(tmp_path):
     """The value entered before operations were recorded, and the pair that should show where fails."""
-    late = OriginSearch((finding(entry="outside"),))
+    late = OriginSearch((finding(origin_kind="outside"),))
     world = World(
         verdicts={"run-2": different(9), "op-1b": different(9)},
         origins={"op-1b": late},
