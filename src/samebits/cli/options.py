@@ -8,6 +8,7 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from samebits.digest import native
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.interventions.plan import check_interventions, why_not
 from samebits.interventions.table import INTERVENTIONS
@@ -109,9 +110,11 @@ def control_of(options: argparse.Namespace) -> Control | None:
     """Return the control that the options ask for, or None.
 
     Raises:
-        SamebitsError: options that mean nothing without `--seed` or `--deterministic`; `usage`. With
-            `--portable`, kernels that this machine does not have; `portable-backend`.
+        SamebitsError: options that mean nothing without `--seed` or `--deterministic`; `usage`. A
+            digest back end that this machine cannot run; `digest-backend`. With `--portable`, kernels that
+            this machine does not have; `portable-backend`.
     """
+    native.check_backend()
     if options.portable:
         check_backend()
     if options.seed is None:
