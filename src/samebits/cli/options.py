@@ -32,7 +32,7 @@ def add_control_options(parser: ScriptParser, *, brief: bool = False) -> None:
     """Add `--seed` and the options that go with it.
 
     Args:
-        parser: of the command.
+        parser: the parser of the command.
         brief: the help lists their names only; that of `samebits run` explains them.
     """
     group = parser.add_argument_group("control of the run")
@@ -45,7 +45,7 @@ def add_control_options(parser: ScriptParser, *, brief: bool = False) -> None:
 
 
 def _names_of(actions: Sequence[argparse.Action]) -> str:
-    """The options with their values, in lines that begin with an option."""
+    """Return the options with their values, in lines that begin with an option."""
     names = (f"{action.option_strings[0]} {_value_of(action)}".strip() for action in actions)
     text = ", ".join(name.replace(" ", _JOINT) for name in names)
     return textwrap.fill(text, 76, break_on_hyphens=False).replace(_JOINT, " ")
