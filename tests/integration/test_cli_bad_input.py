@@ -352,3 +352,30 @@ def test_a_torch_of_the_users_own_is_none_of_our_business(tmp_path):
     write(tmp_path, "train.py", "import torch; print(sorted(vars(torch))[-1])")
     result = samebits("run", "--seed", 3, "train.py", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (0, "my torch\n__spec__\n"), result.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "verify", "resume-check --resume-args=-r"])
+def test_a_digest_back_end_that_does_not_exist_is_refused_before_the_script_starts(tmp_path, command):
+    write(tmp_path, "train.py", "open('started', 'w').close()\nimport torch\n")
+    done = samebits(*command.split(), "train.py", cwd=tmp_path, SAMEBITS_DIGEST_BACKEND="wrong")
+    assert done.returncode == 2
+    first, *pointer = done.stderr.splitlines()
+    assert first.startswith("samebits: SAMEBITS_DIGEST_BACKEND=wrong asks for a digest back end")
+    assert len(pointer) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+@pytest.mark.parametrize("command", ["verify", "resume-check --resume-args=-r"])
+def test_a_file_given_as_the_folder_of_records_is_named(tmp_path, command):
+    write(tmp_path, "train.py", "print(1)\n")
+    write(tmp_path, "taken", "")
+    done = samebits(*command.split(), "--keep", "taken", "train.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--keep taken is not a folder" in done.stderr
+
+
+def test_a_folder_without_a_spread_is_not_taken_for_a_script(tmp_path):
+    done = samebits("spread", ".", "--against", ".", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "spread-missing" in done.stderr
+    assert "script" not in done.stderr.splitlines()[0]

@@ -169,7 +169,7 @@ class CheckpointFolder:
 
         Args:
             step: how many steps are done.
-            epoch: and the rest as for `samebits.checkpoint.save`.
+            epoch: the number of the epoch; see `samebits.checkpoint.save`.
             parts: what to save.
 
         Returns:
@@ -185,7 +185,7 @@ class CheckpointFolder:
 
         Args:
             step: how many steps are done, from 0.
-            epoch: and the rest as for `samebits.checkpoint.save`.
+            epoch: the number of the epoch; see `samebits.checkpoint.save`.
             parts: what to save.
 
         Raises:
@@ -211,7 +211,7 @@ class CheckpointFolder:
         One that is torn, altered or unreadable is skipped with a warning.
 
         Args:
-            strict: and the rest as for `samebits.checkpoint.load`.
+            strict: see `samebits.checkpoint.load`.
             map_location: the device for tensors outside modules.
             rng: whether to restore the RNG sources.
             parts: the objects that load the states.

@@ -1,4 +1,4 @@
-"""An error of samebits itself: what was going on goes to a file, and one line says so."""
+"""Report an internal error of samebits: the details go to a file, and one line says where it is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def report(traceback: str) -> int:
     """Keep a traceback in a file, and say on stderr where it is.
 
     Args:
-        traceback: of the error.
+        traceback: the traceback of the error, as text.
 
     Returns:
         the exit status.

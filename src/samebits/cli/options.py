@@ -8,6 +8,7 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from samebits.digest import native
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.interventions.plan import check_interventions, why_not
 from samebits.interventions.table import INTERVENTIONS
@@ -31,7 +32,7 @@ def add_control_options(parser: ScriptParser, *, brief: bool = False) -> None:
     """Add `--seed` and the options that go with it.
 
     Args:
-        parser: of the command.
+        parser: the parser of the command.
         brief: the help lists their names only; that of `samebits run` explains them.
     """
     group = parser.add_argument_group("control of the run")
@@ -44,7 +45,7 @@ def add_control_options(parser: ScriptParser, *, brief: bool = False) -> None:
 
 
 def _names_of(actions: Sequence[argparse.Action]) -> str:
-    """The options with their values, in lines that begin with an option."""
+    """Return the options with their values, in lines that begin with an option."""
     names = (f"{action.option_strings[0]} {_value_of(action)}".strip() for action in actions)
     text = ", ".join(name.replace(" ", _JOINT) for name in names)
     return textwrap.fill(text, 76, break_on_hyphens=False).replace(_JOINT, " ")
@@ -109,9 +110,11 @@ def control_of(options: argparse.Namespace) -> Control | None:
     """Return the control that the options ask for, or None.
 
     Raises:
-        SamebitsError: options that mean nothing without `--seed` or `--deterministic`; `usage`. With
-            `--portable`, kernels that this machine does not have; `portable-backend`.
+        SamebitsError: options that mean nothing without `--seed` or `--deterministic`; `usage`. A
+            digest back end that this machine cannot run; `digest-backend`. With `--portable`, kernels that
+            this machine does not have; `portable-backend`.
     """
+    native.check_backend()
     if options.portable:
         check_backend()
     if options.seed is None:

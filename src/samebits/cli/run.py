@@ -148,12 +148,17 @@ def kept_folder(name: str) -> Path:
     """Return the folder of `--keep`, which may not be there yet.
 
     Raises:
-        SamebitsError: the name is empty (`usage`), or its folder is not there (`record-unwritable`).
+        SamebitsError: the name is empty (`usage`); it is a file, or its parent folder does not exist
+            (`record-unwritable`).
     """
     if not name:
         raise SamebitsError("--keep is empty; expected the path of a folder", slug="usage")
-    refuse_missing(Path(name).absolute().parent)
-    return Path(name)
+    folder = Path(name)
+    refuse_missing(folder.absolute().parent)
+    if os.path.lexists(folder) and not folder.is_dir():
+        message = f"--keep {name} is not a folder; expected the path of a folder, which need not exist yet"
+        raise SamebitsError(message, slug="record-unwritable")
+    return folder
 
 
 def wants_progress(options: argparse.Namespace) -> bool:

@@ -63,7 +63,7 @@ class ScriptParser(CommandParser):
         return options
 
     def _joined(self, words: Sequence[str]) -> list[str]:
-        """`--name value` as one word where argparse would take the value for an option."""
+        """Join `--name value` to one word where argparse would take the value for an option."""
         joined: list[str] = []
         for word in words:
             if joined and joined[-1] in self._dashed:
@@ -112,7 +112,7 @@ def add_state_only(parser: argparse.ArgumentParser) -> None:
 
 
 def whole_number(least: int) -> Callable[[str], int]:
-    """Return the parser of an option that counts something."""
+    """Return a parser of whole numbers for an option that counts."""
 
     def parse(text: str) -> int:
         value = int(text) if text.isascii() and text.isdigit() else least - 1

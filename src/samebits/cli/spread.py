@@ -142,7 +142,23 @@ def _with_folder_options(parser: ScriptParser, options: argparse.Namespace) -> a
     if target.script is not None and is_spread(Path(target.script)):
         parser.parse_args(list(target.arguments), namespace=options)
         options.target = dataclasses.replace(target, arguments=())
+    else:
+        _refuse_other_folder(options, target)
     return options
+
+
+def _refuse_other_folder(options: argparse.Namespace, target: Target) -> None:
+    """Refuse `FOLDER --against FOLDER` whose first folder is neither a finished spread nor a script.
+
+    Raises:
+        SamebitsError: `spread-missing`.
+    """
+    folder = Path(target.script) if target.script is not None else None
+    if folder is None or not folder.is_dir() or (folder / "__main__.py").exists():
+        return
+    words = [word.partition("=")[0] for word in target.arguments]
+    if options.against is not None or "--against" in words:
+        load_configuration(folder)
 
 
 def _warn_of_own_words(options: argparse.Namespace) -> None:

@@ -63,7 +63,7 @@ class Phases:
         self._row: StatusRow | None = None
 
     def __call__(self, phase: Phase | str) -> None:
-        """A run is about to begin."""
+        """Announce a run that is about to begin."""
         in_row = can_show(os.environ)
         if isinstance(phase, str) or phase.shows_output or not in_row:
             words = phase if isinstance(phase, str) else phase.words
@@ -73,7 +73,7 @@ class Phases:
             self._row.show(f"samebits: {phase.text()}")
 
     def clear(self) -> None:
-        """Give the last row back."""
+        """Release the last row."""
         if self._row is not None:
             self._row.clear()
             self._row = None
@@ -91,7 +91,7 @@ class SeedCount:
         self._shown = ""
 
     def __call__(self, progress: Progress) -> None:
-        """Some seeds run; the line is drawn when it has changed."""
+        """Show which seeds run; the line is redrawn only when it has changed."""
         running = ", ".join(map(str, progress.running[:_MOST_SEEDS]))
         more = ", ..." if len(progress.running) > _MOST_SEEDS else ""
         now = f"running {running}{more}" if running else "reading"
@@ -102,7 +102,7 @@ class SeedCount:
             self._shown = text
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Clear the line."""
         if self._shown:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

@@ -41,7 +41,7 @@ def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
     """Launch the script as often as it takes and print the verdict.
 
     Args:
-        options: of `samebits verify`.
+        options: the options of `samebits verify`.
         folder: where the records go.
 
     Returns:
@@ -55,7 +55,7 @@ def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
         if getattr(options, name):
             message = f"--{name} does not work with --nproc-per-node; leave one of them out"
             raise SamebitsError(message, slug="usage")
-    control_of(options)  # what cannot be asked for is refused once, not by each rank
+    control_of(options)  # impossible options are refused once, not by each rank
     live = wants_progress(options)
     request = LaunchRequest(
         target=options.target,
@@ -73,7 +73,7 @@ def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
 
 
 def _words(options: argparse.Namespace) -> list[str]:
-    """Control and interventions as options of `samebits run`."""
+    """Return control and interventions as options of `samebits run`."""
     words = [] if options.seed is None else ["--seed", str(options.seed)]
     words += ["--deterministic"] if options.deterministic else []
     words += ["--per-rank-seeds"] if options.per_rank_seeds else []

@@ -99,7 +99,7 @@ class Endless(Partition):
 
     @property
     def positions(self) -> int:
-        """A number above that of the elements that will be read."""
+        """An upper bound on the number of elements that will be read."""
         return _ENDLESS // self.global_batch * self.global_batch
 
     @property

@@ -119,7 +119,7 @@ class LoaderViews:
             import_module("samebits.dataloading._keyed_loaders")
 
     def view(self, loader: Any, *, resumes: bool) -> Any:
-        """The loader as this iteration sees it; the loader itself when it is one, or when there is no seed.
+        """Return the loader's view for this iteration; the loader itself if it is a view or has no seed.
 
         Args:
             loader: that torch's iterator was given.

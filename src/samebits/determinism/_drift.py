@@ -123,18 +123,18 @@ class DriftWatch:
             self._values.append(probe())
 
     def install(self) -> None:
-        """Begin to see who writes environment variables and who seeds Python."""
+        """Start watching who writes environment variables and who seeds Python."""
         self._wrappers.install_python()
         self._environment = _variables().copy()
         if self._rng is not None:
             self._rng.begin()
 
     def install_torch(self, torch: ModuleType) -> None:
-        """Begin to see who writes torch's switches, given torch; after `watch` of its switches."""
+        """Start watching who writes torch's switches, given torch; after `watch` of its switches."""
         self._wrappers.install_torch(torch, list(self._by_setter))
 
     def install_numpy(self, numpy: ModuleType) -> None:
-        """Begin to see who seeds NumPy, given NumPy."""
+        """Start watching who seeds NumPy, given NumPy."""
         self._wrappers.install_numpy(numpy)
 
     def remove(self) -> None:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
@@ -41,6 +39,8 @@ def open_reader(library: NativeLibrary | None) -> Reader | None:
     Args:
         library: digests.
     """
+    import torch  # late: `check_backend` comes before the script, which imports torch itself
+
     module = load_module()
     exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
     if library is None or module is None or exchange is None:
@@ -61,6 +61,8 @@ def open_reader(library: NativeLibrary | None) -> Reader | None:
 
 def open_scanner() -> Scanner | None:
     """Return a scanner of op arguments for portable mode; None without the module or DLPack's C exchange."""
+    import torch  # late, as in `open_reader`
+
     module = load_module()
     exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
     if module is None or exchange is None:
@@ -78,6 +80,7 @@ def _address(function: Any) -> int:
 
 ABI = 3
 BACKEND_VARIABLE = "SAMEBITS_DIGEST_BACKEND"
+_TORCH = "torch"  # value for the back end that needs no C library
 
 
 @dataclass(frozen=True)
@@ -166,17 +169,43 @@ def load() -> NativeLibrary | None:
     Raises:
         SamebitsError: if the variable `SAMEBITS_DIGEST_BACKEND` asks for a back end that is not there.
     """
-    wanted = os.environ.get(BACKEND_VARIABLE, "")
-    if wanted == "torch" or sys.byteorder == "big":
+    wanted = _wanted()
+    if wanted == _TORCH:
         return None
     path = find_library()
     library = open_library(path) if path else None
     if library is None and not wanted:
         return None
     if library is None or not library.select(wanted.encode()):
-        raise SamebitsError(
-            f"{BACKEND_VARIABLE}={wanted} asks for a digest back end that this machine cannot run: "
-            "unset it, or set it to torch.",
-            slug="digest-backend",
-        )
+        raise _refusal(wanted)
     return library
+
+
+def check_backend() -> None:
+    """Check that this machine has the back end that the user asks for, if any. Does not import torch.
+
+    Raises:
+        SamebitsError: if the variable `SAMEBITS_DIGEST_BACKEND` asks for a back end that is not there;
+            `digest-backend`.
+    """
+    wanted = _wanted()
+    if wanted in {"", _TORCH}:
+        return
+    path = find_library()
+    library = open_library(path) if path else None
+    before = library.isa() if library else b""
+    if library is None or not library.select(wanted.encode()):
+        raise _refusal(wanted)
+    library.select(before)  # the script, which may run in this process, makes its own choice
+
+
+def _wanted() -> str:
+    return _TORCH if sys.byteorder == "big" else os.environ.get(BACKEND_VARIABLE, "")
+
+
+def _refusal(wanted: str) -> SamebitsError:
+    return SamebitsError(
+        f"{BACKEND_VARIABLE}={wanted} asks for a digest back end that this machine cannot run: "
+        "unset it, or set it to torch.",
+        slug="digest-backend",
+    )

@@ -45,12 +45,12 @@ class MachineFacts:
 
     Args:
         system: such as `Linux 6.1.0`.
-        libc: whose mathematical functions Python and the C++ library use.
+        libc: the C library, whose mathematical functions Python and the C++ library use.
         architecture: such as `x86_64`.
-        processor: its own name for itself.
+        processor: the name by which it describes itself.
         instructions: vector instruction sets that it has and by which numeric libraries choose their code.
-        cpus: that this process may use.
-        gpu_driver: of NVIDIA, empty if there is none.
+        cpus: the number of processors that this process may use.
+        gpu_driver: the version of NVIDIA's driver, empty if there is none.
     """
 
     system: str
@@ -63,7 +63,7 @@ class MachineFacts:
 
 
 def collect_machine() -> MachineFacts:
-    """Read how the system describes itself."""
+    """Return the facts about the machine, as the system describes it."""
     described = _describe_processor()
     flags = (described.get("flags") or described.get("Features") or "").split()
     affinity = getattr(os, "sched_getaffinity", None)
@@ -109,7 +109,7 @@ class SourceFacts:
     """The repository that the script is in.
 
     Args:
-        commit: that is checked out.
+        commit: the commit that is checked out.
         changed: whether tracked files differ from it.
     """
 

@@ -45,7 +45,7 @@ class GeneratorPath:
 
     Args:
         path: its text, such as `dataset.transform.rng`.
-        get: gives the generator that is there now; None when there is none any more.
+        get: gives the generator at the path now; None if there is none any more.
     """
 
     path: str

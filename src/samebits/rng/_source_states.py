@@ -130,7 +130,7 @@ class Given(NamedTuple):
     only_if_saved: bool = False
 
     def to_bytes(self) -> bytes:
-        """Encode it as the state of a source that is not there yet."""
+        """Encode it as the state of a source whose library is not imported yet."""
         state = None if self.state is None else [self.state.version, self.state.data.hex()]
         return _KEY + json.dumps({"seed": self.seed, "state": state}).encode() + b"}"
 
@@ -152,7 +152,7 @@ class Given(NamedTuple):
         return cls(seed=seed)
 
     def give(self, source: RngSource) -> str:
-        """Give it to a source that is there, and return an error message, empty on success.
+        """Give it to a source that is available, and return an error message, empty on success.
 
         Raises:
             SamebitsError: the source refused the seed; `rng-seed`.
@@ -196,11 +196,11 @@ class Waiting:
         self._watched: set[str] = set()
 
     def seed(self, source: RngSource, seed: int, *, only_if_saved: bool = False) -> None:
-        """Seed a source that is not there yet."""
+        """Seed a source whose library is not imported yet."""
         self._give(source, Given(seed, only_if_saved=only_if_saved))
 
     def restore(self, source: RngSource, state: SourceState) -> None:
-        """Put back a source that is not there yet, to a state saved when it was."""
+        """Restore a source whose library is not imported yet to a state saved when it was."""
         self._give(source, Given.from_bytes(source.name, state.data) or Given(state=state))
 
     def state(self, source: RngSource) -> SourceState | None:
@@ -258,7 +258,7 @@ class Waiting:
             self._watched.clear()
 
     def _arrived(self, source: RngSource, _module: ModuleType) -> None:
-        """Give the source of a library that was just imported what waits for it.
+        """Apply the seeds and states that waited for the import of a library to its source.
 
         Raises:
             SamebitsError: it refused the seed or the state; `rng-seed`, `rng-state`. The import raises it.

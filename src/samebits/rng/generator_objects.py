@@ -160,7 +160,7 @@ class LiveStates:
 
     @classmethod
     def of_now(cls) -> LiveStates:
-        """Take all that are alive.
+        """Return the states of all generator objects that are alive.
 
         Those of Python and NumPy are looked up among the objects that the garbage collector tracks, which
         takes about 0.1 s with torch and scikit-learn imported. It does not track torch's, nor show objects
@@ -174,7 +174,7 @@ class LiveStates:
         return cls([*alive, *PROCESS.torch_generators])
 
     def restore(self) -> list[str]:
-        """Put them back.
+        """Restore the states.
 
         Returns:
             Error messages of those that failed.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class OpenRecord(Protocol):
-    """**Protocol:** a record that is open, as `RecordReader`."""
+    """**Protocol:** an open record, such as a `RecordReader`."""
 
     @property
     def info(self) -> RunInfo:
@@ -98,7 +98,7 @@ class Tools:
         open_record: opens a record for reading.
         judge: the verdict over two records.
         find_origins: where differences came in, from two op-level records.
-        draws_before: which draws differ before the runs part, from records of any level.
+        draws_before: which draws differ before the runs diverge, from records of any level.
     """
 
     run_jobs: RunJobs = run_jobs
@@ -161,8 +161,8 @@ def with_children(
 ) -> Comparison:
     """Return the verdict over two runs and their children.
 
-    Where the state of the two starting processes is the same, that of each child is looked at, whether or
-    not values that these processes only report differ.
+    If the state of the two starting processes is the same, the state of each child is compared, even if
+    values that these processes only report differ.
 
     Args:
         comparison: of the two processes that started them.
@@ -217,7 +217,7 @@ def _judged(
 
 
 def _by_chance(name: str, comparison: Comparison) -> Comparison:
-    """Take back the verdict over one of several pool processes that trained: chance gives each its tasks."""
+    """Withdraw the verdict on one of several pool processes that trained: chance gives each its tasks."""
     if comparison.verdict != "different":
         return comparison
     return Comparison("not_judged", Reason.of(ReasonCode.POOL_BY_CHANCE, name), comparison.steps)

@@ -108,7 +108,7 @@ class Concurrency:
         """Allow no two runs at a time from now on if these draws could make such runs alike.
 
         Args:
-            drawn: what differed before the compared runs parted.
+            drawn: what differed before the compared runs diverged.
         """
         if any(source.op.startswith(_STEADY) for source in drawn):
             self.keep_apart()

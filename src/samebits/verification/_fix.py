@@ -1,4 +1,4 @@
-"""Looking for a patch: runs with other text in the place of the user's files, which stay as they are."""
+"""Search for a patch: runs use changed text instead of the user's files, which are not changed."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ class _Trial:
 def find_fix(runner: Runner, aim: Aim, effort: Effort = Effort()) -> Fix:
     """Look for a patch with which the runs are identical.
 
-    Each patch is tried by pairs of runs. Where the first origin is another one with it, the patch is kept,
+    Each patch is tried by pairs of runs. If the first origin is a different one with it, the patch is kept,
     and the new origin is patched as well.
 
     Args:
         runner: makes the runs and compares them.
-        aim: the difference that is to go.
+        aim: the difference that the patch is to remove.
         effort: how much is done for it.
 
     Raises:
@@ -104,7 +104,7 @@ class _Terms:
 
     Args:
         series: the runs that were compared.
-        aim: the difference that is to go.
+        aim: the difference that the patch is to remove.
         effort: how much is done for it.
     """
 
@@ -164,7 +164,7 @@ class _Search:
     def _round(
         self, project: Project, findings: Sequence[Finding], needed: int
     ) -> tuple[Project, _Trial] | None:
-        """Return the first patch that helps: nothing differs with it, or the first origin is another one."""
+        """Return the first patch that helps: nothing differs with it, or another origin comes first."""
         proposal = propose(findings, project, interventions=self._terms.aim.interventions)
         self._refusals += proposal.refusals
         failed: tuple[Project, _Trial] | None = None

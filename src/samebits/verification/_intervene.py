@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from samebits.verification.results import ScriptRun
 
 MOST_PLAIN = 3
-_MANY = 4  # this many interventions are counted, no longer named
+_MANY = 4  # from this many on, interventions are counted rather than named
 _WHICH, _BY_CHANCE = "which", "chance"  # open: which of them matters; whether it was chance
 _SOON_RUNS, _SOON_S = 3.0, 4.0  # first runs plus seconds after which only necessary pairs are made
 
@@ -49,7 +49,7 @@ class Terms:
         max_steps: steps after which runs are stopped; None lets them go to their end.
         excluded: names of state tensors that are left out.
         limit_s: seconds after which a run is ended: an intervention may make a script wait for ever.
-        least_steps: so many steps the runs have to make, to say anything of the difference.
+        least_steps: the number of steps that the runs have to make to say anything about the difference.
         divergence: where the runs differ first with nothing pinned (`divergence_of`).
         soon: moment of `time.monotonic` from which on only what is needed is run.
         words: what the user's source names (`names_used`).
@@ -87,7 +87,7 @@ def terms_of(state: State, runner: Runner, begun: float) -> Terms:
 
 
 class InterventionPairs:
-    """Makes pairs of runs with interventions and compares them; remembers what came of them.
+    """Makes pairs of runs with interventions, compares them, and remembers the outcomes.
 
     Args:
         runner: makes the runs and compares them.
@@ -127,7 +127,7 @@ class InterventionPairs:
         return sum(outcome == "different" for outcome in self._outcomes.values())
 
     def in_vain(self) -> frozenset[str]:
-        """Return the interventions with which runs diverged where they had diverged without them."""
+        """Return the interventions that did not help: runs diverged at the same point as without them."""
         differed = (names for names, outcome in self._outcomes.items() if outcome == "different")
         in_vain = (names for names in differed if not self._diverged_elsewhere.get(names, False))
         return frozenset(itertools.chain.from_iterable(in_vain))
@@ -135,10 +135,10 @@ class InterventionPairs:
     def without_any(self) -> tuple[int, bool]:
         """Count identical pairs without interventions until one differs, and tell whether one did.
 
-        What differed only once is gone with any intervention.
+        A difference that appeared only once is gone with any intervention.
 
         Raises:
-            BudgetSpent: there was no time to see.
+            BudgetSpent: there was not enough time.
         """
         for number in range(MOST_PLAIN):
             outcome = self.repeat(()) if number else self._pair(())
@@ -201,7 +201,7 @@ def divergence_of(comparison: Comparison) -> object:
 
 
 def look_again(state: State, runner: Runner, pairs: InterventionPairs) -> State:
-    """See whether the difference comes back with nothing changed, where no further pair has shown that."""
+    """Check whether the difference recurs with nothing changed, unless another pair has shown that."""
     state = replace(state, n_identical=state.role - 1)
     again = state.localisation is not None and state.localisation.pair is not None
     if again or not (runner.request.intervene or runner.request.fix):
@@ -218,7 +218,7 @@ def intervene(state: State, runner: Runner, pairs: InterventionPairs, *, try_all
         state: with its findings.
         runner: makes the runs.
         pairs: makes those with interventions.
-        try_all: try those too that nothing suggests.
+        try_all: also try those that nothing suggests.
 
     Yields:
         what is known while a patch for what some interventions showed is tried, and afterwards.

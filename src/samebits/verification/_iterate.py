@@ -153,7 +153,7 @@ class _Rounds:
         return any(_is_of(finding, known) for known in self.findings)
 
     def _add(self, pair: Pair, fresh: list[Finding]) -> None:
-        """Take in findings, and the rules by which their values are replaced."""
+        """Add findings, and the rules by which their values are replaced."""
         line: tuple[Evidence, ...] = ()
         if self.findings:
             first = self.findings[0]

@@ -37,7 +37,7 @@ def run_first(runner: Runner) -> State:
     """Make run 1, and see whether there is anything to compare with it.
 
     Returns:
-        a state whose comparison has a reason where there is not.
+        A state; its comparison has a reason if there is nothing to compare.
     """
     first = runner.series.run(_plan(runner, 0))
     reason = preconditions.nothing_to_compare(first, runner.request.target)
@@ -68,7 +68,7 @@ def _compared(state: State, runner: Runner, role: int) -> State:
     pair = Pair(first, runner.series.run(_plan(runner, role, reference=first.record)))
     judged = _with_verdict(state, runner, pair, role)
     if judged.comparison.verdict == "identical" and _was_stopped(pair, steps):
-        # The difference that it saw is none in the whole step, so the run is made again to its end.
+        # The whole step shows no difference, so the run is made again to its end.
         pair = Pair(first, runner.series.run(_whole(_plan(runner, role))))
         return _with_verdict(judged, runner, pair, role)
     return judged
@@ -87,7 +87,7 @@ def cut_short(state: State, runner: Runner) -> State:
 def judge_again(state: State, runner: Runner) -> State:
     """Compare with one more run where the last one read what one before it had written.
 
-    Such a run did other work, so that a difference says nothing: the next run does the same work as it.
+    Such a run did different work, so a difference says nothing. The next run does the same work.
     """
     state = replace(state, explains=runner.request.localise)
     files = runner.series.earlier_files()

@@ -130,7 +130,7 @@ def find_operation(
         BudgetSpent: there was no time for it.
     """
     # Without a step that differs, one run went on where the other ended: then each pair runs to its end.
-    # So it does where several threads make steps, because step numbers then change from run to run.
+    # The same holds where several threads make steps, because step numbers then change from run to run.
     ends_differ = comparison.first_step is None or comparison.several_threads
     step = comparison.steps if comparison.first_step is None else comparison.first_step
     start = 0 if step <= _FEW_STEPS or comparison.several_threads else step - _LEAD_STEPS
@@ -168,7 +168,7 @@ def find_operation(
 
 
 def failed(pair: Pair) -> str:
-    """Say how a run of the pair failed; empty if none did."""
+    """Return how a run of the pair failed; empty if none did."""
     infos = [run.info for run in (pair.first, pair.second)]
     if None in infos:
         return "a run left no record"

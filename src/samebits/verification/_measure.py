@@ -45,15 +45,15 @@ def pairs_needed(
 ) -> tuple[int, int]:
     """Return how many pairs are needed to say that a difference is gone, and how many are better.
 
-    Where pairs that had the difference were identical, it shows only sometimes: then so many are needed that
-    they would all be identical by chance once in twenty times at most.
+    If unchanged pairs were identical too, the difference shows only sometimes. Then enough pairs are needed
+    that chance would make all of them identical at most once in twenty times.
 
     Args:
         causes: what the difference may come from.
         same: how many pairs were identical although nothing was changed.
         different: how many were not.
-        weak: nothing in the record shows that what is pinned was at work: then the pairs have to be so many
-            that, of pairs of one kind, just these would be the identical ones once in twenty times at most.
+        weak: nothing in the record shows that the pinned source was at work. Then enough pairs are needed
+            that chance would make exactly these pairs identical at most once in twenty times.
     """
     if weak and not same:
         enough = (n for n in range(_USUAL, MOST_PAIRS) if math.comb(different + n, n) * _LIKELIHOOD >= 1)
@@ -77,7 +77,7 @@ def last_step(state: State) -> int | None:
 def least_steps(comparison: Comparison) -> int:
     """Return how many steps identical runs must make to say that a difference is gone: 0 for any number.
 
-    Where the number of steps is what differs, or several threads make them, it says nothing.
+    If the number of steps differs, or several threads make steps, the number says nothing.
     """
     first = comparison.first_step
     if first is None or comparison.several_threads:
@@ -89,13 +89,13 @@ def time_limit(seconds: float) -> float:
     """Return after how many seconds a run with a change is ended.
 
     Args:
-        seconds: what the first run took, with nothing changed.
+        seconds: the duration of the first run, with nothing changed.
     """
     return _SLOWEST * seconds + _SLACK_S
 
 
 def replay(state: State, runner: Runner) -> State:
-    """Run the script once more, each op executed again, and add what that showed.
+    """Run the script once more with each op repeated, and add the result.
 
     The verdict is that of the ordinary runs: an op that does not repeat need not reach the state.
     """
@@ -123,7 +123,7 @@ def _ending(run: ScriptRun) -> list[Note]:
 
 
 def _against(tools: Tools, first: ScriptRun, run: ScriptRun, unrepeated: bool) -> list[Note]:  # noqa: FBT001
-    """Note if this run did not give the bits of the others."""
+    """Add a note if this run did not give the bits of the others."""
     with tools.open_record(first.record) as a, tools.open_record(run.record) as b:
         comparison = tools.judge(a, b)
     if comparison.verdict != "different":
@@ -168,7 +168,7 @@ def lacks_difference(state: State) -> bool:
 def _with_captured_values(finding: Finding, tools: Tools, pair: Pair) -> Finding:
     """Return the finding with its difference if both runs saved the tensors; else as it was.
 
-    For a seeding, which has no tensors, those of the first draw after it are taken.
+    A seeding has no tensors; those of the first draw after it are used.
     """
     if (
         finding.origin.difference is not None
@@ -201,7 +201,7 @@ def measured_at(
     Args:
         tools: open records.
         pair: of the runs, the second of which was to be given the first's values.
-        substitution: by what rules.
+        substitution: the rules of the replacement.
         finding: the origin.
         rules: numbers of its own rules.
     """

@@ -96,7 +96,7 @@ def _with_remedies(comparison: Comparison, runner: Runner) -> tuple[Comparison, 
 
 
 def fix(state: State, runner: Runner) -> State:
-    """Look for a patch where one is wanted and none is confirmed, and put what one showed into remedies."""
+    """Look for a patch if one is wanted and none is confirmed, and add its result to the remedies."""
     effort, trial = _effort(state, runner), state.trial
     undone = trial is None or (runner.request.fix and not trial.confirmed)
     if undone and effort is not None:

@@ -35,7 +35,7 @@ class VerifyRequest:
         environment: variables that every run has beside the user's own.
         interventions: names of the interventions that every run has (docs/reference/interventions.md).
         quick: end with the first answer: the verdict, the origin, and what the evidence says of the cause.
-        intervene: on a difference, run with one thing or another pinned, to see what takes it away.
+        intervene: on a difference, run with single sources pinned, to find which one removes it.
         fix: on a difference, look for a patch and try it.
         no_arguments: keep none of the script's arguments in the records.
         state_only: values that are only read out do not count; where nothing else differs, nothing is

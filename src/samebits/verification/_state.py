@@ -107,7 +107,7 @@ class Runner:
     Args:
         series: makes the runs, and remembers them.
         tools: the functions that compare them.
-        tell: told what is known so far.
+        tell: called with what is known so far.
         started: moment of `time.monotonic` at which the verification began.
     """
 

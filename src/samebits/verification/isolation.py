@@ -1,4 +1,4 @@
-"""Each run has its own: a fresh copy of the working folder, and the same standard input."""
+"""A fresh copy of the working folder, and the same standard input, for each run."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _CHUNK = 1 << 16
 class StandardInput:
     """Gives every run of a script the same standard input.
 
-    A file is wound back to where it was. What comes through a pipe is saved in a temporary file as the runs
-    read it. A terminal, or nothing, is handed on as it is: on a terminal the user is asked in each run.
+    A file is rewound to its earlier position. Data from a pipe are saved in a temporary file as the runs
+    read them. A terminal or a closed input is passed on unchanged: a terminal asks the user in each run.
 
     Args:
         source: file descriptor of this program's own input.
@@ -56,7 +56,7 @@ class StandardInput:
         """Give the descriptor to hand to a child process; None for this program's own.
 
         Raises:
-            OSError: afterwards, when what was read could not be saved: other runs cannot be given it.
+            OSError: afterwards, if the data could not be saved, so that other runs cannot get them.
         """
         if stat.S_ISREG(self._mode):
             os.lseek(self._source, self._start, os.SEEK_SET)
@@ -135,14 +135,14 @@ MOST_COPIED_BYTES = 2 << 30
 class WorkingFolder:
     """Makes copies of a folder under one path, one at a time.
 
-    All runs find their files under the same path, so that no path makes a difference. Left out are version
+    All runs find their files under the same path, so that no path makes a difference. The copy lacks version
     control, caches, virtual environments and the records of samebits. Symbolic links stay links.
 
     Args:
         source: the folder.
         path: where the copy is.
         share: paths in the folder that become links to the originals.
-        most_bytes: a larger one is refused.
+        most_bytes: a larger folder is refused.
 
     Raises:
         SamebitsError: `resume-share`: a shared path is not in the folder.
@@ -179,7 +179,7 @@ class WorkingFolder:
         self._copy(self.source, self.path)
 
     def remove(self) -> None:
-        """Take the copy away; links in it are removed, not what they lead to."""
+        """Remove the copy; links are removed, not their targets."""
         if os.path.lexists(self.path):
             _make_removable(self.path)
             shutil.rmtree(self.path)
@@ -300,7 +300,7 @@ def _moved_path(path: str, source: str, target: str) -> str:
 
 
 def _make_removable(top: Path) -> None:
-    """Let folders be emptied that are read-only, as those of data often are; links are left alone."""
+    """Make read-only folders writable, so that they can be removed; links are left alone."""
     for folder, folders, _ in os.walk(top):
         for path in (os.path.join(folder, name) for name in folders):
             mode = os.lstat(path).st_mode

@@ -1,7 +1,7 @@
 """The records of the ranks of a distributed run: one folder for each launch, one file for each rank.
 
-The ranks come to it one by one and know nothing of each other. A folder appears under its name with its label
-in it, in one step, so that the first rank makes it and the others find it whole.
+The ranks start one by one and do not know of each other. A folder is created together with its label, in one
+atomic step, so that the first rank makes it and the others find it complete.
 """
 
 from __future__ import annotations
@@ -198,8 +198,8 @@ class LaunchComparison:
 
     Args:
         ranks: the verdict on each rank that both have.
-        comparison: over all of them; its findings are those of the rank that parted first.
-        first: the rank that parted first; None when none did.
+        comparison: over all of them; its findings are those of the rank that diverged first.
+        first: the rank that diverged first; None when none did.
     """
 
     ranks: Mapping[int, Verification]

@@ -73,7 +73,7 @@ class ScriptRun:
         seconds: how long it took.
         stress: what `--stress` changed; None without it.
         info: what the record says of the run; None when it left no record.
-        timed_out: whether it was ended at its limit of time.
+        timed_out: whether it was ended at its time limit.
         has_record: whether its record is still there.
     """
 

@@ -1,6 +1,6 @@
 """Running the script in fresh processes, recorded; with `--stress`, what must not matter is changed in each.
 
-So few runs bring out a latent nondeterminism.
+In this way a few runs are enough to bring out a latent nondeterminism.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ NONE = Perturbation()
 def stress(run: int, environment: Mapping[str, str] = os.environ) -> Perturbation:
     """Return the perturbation of run number `run`, from 0; the same one each time it is asked for.
 
-    A hash seed that the user has pinned is left alone: it is then no longer a thing that must not matter.
+    A hash seed that the user has set is left alone.
     """
     fill = _FILL_BYTES[run % len(_FILL_BYTES)]
     padding = 17 + (run * 1111) % 4093  # moves the stack, which starts below the environment

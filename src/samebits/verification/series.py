@@ -81,7 +81,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Phase:
-    """The next runs, as a line of status tells of them.
+    """The next runs, as the status line shows them.
 
     Args:
         words: which run it is.
@@ -99,7 +99,7 @@ class Phase:
     runs: int = 1
 
     def text(self) -> str:
-        """Return the text of a line of status."""
+        """Return the text of the status line."""
         numbers = f"runs {self.number} and {self.number + 1}" if self.runs > 1 else f"run {self.number}"
         number = "" if self.shows_output else f" · {numbers}"
         left = "" if self.seconds_left is None else f" · about {self.seconds_left:.0f} s left"
@@ -111,7 +111,7 @@ class Series:
 
     Args:
         request: what is verified.
-        announce: told what is about to run.
+        announce: called with what is about to run.
         run_jobs: runs the script.
 
     Attributes:
@@ -158,7 +158,7 @@ class Series:
 
     @contextmanager
     def limited(self, reserved_s: float = 0.0) -> Iterator[None]:
-        """Make no run, and end those that go on, when the budget is spent. One inside another adds nothing.
+        """End running runs and start no more when the budget is spent. Nested blocks add nothing.
 
         Args:
             reserved_s: seconds of the budget that are left for what comes after.
@@ -172,7 +172,7 @@ class Series:
             self.deadline = outer
 
     def overlaid(self, overlay: tuple[tuple[str, str], ...], prefix: str) -> Series:
-        """Return the same series, with other text run instead of some files.
+        """Return a series that runs changed text instead of some files.
 
         Args:
             overlay: see `RecordingSettings`.
@@ -220,7 +220,7 @@ class Series:
             self._copy.check()
 
     def close(self) -> None:
-        """Take away the copy of the working folder, if there is one, and notes."""
+        """Remove the copy of the working folder, if there is one, and the notes."""
         self._concurrency.close()
         if self._copy is not None:
             self._copy.remove()
@@ -238,8 +238,8 @@ class Series:
     ) -> tuple[ScriptRun, ScriptRun | None]:
         """Make two runs to be compared: at the same time where that is possible.
 
-        Else the second stops where its state differs from the first's. Where one of two at the same time
-        fails, or has an effect, both are made again like that: it may be for want of room.
+        Otherwise the second stops where its state differs from the first's. If one of two simultaneous runs
+        fails or has an effect, both are made again one after the other, in case they lacked memory.
 
         Args:
             first: one run.
@@ -274,13 +274,13 @@ class Series:
         return None if failed or not self._concurrency.is_untouched() else (runs[0], runs[1])
 
     def note_draws(self, drawn: Sequence[Source]) -> None:
-        """Take note of what differed before the compared runs parted."""
+        """Note what differed before the compared runs diverged."""
         self._concurrency.note_draws(drawn)
 
     def _is_for_two(self, *plans: Plan) -> bool:
         """Tell whether these can be made at the same time: each has an end, whether or not it stops early.
 
-        Not with fixed addresses: what is noted of effects moves them, and later runs note none.
+        Runs with fixed addresses cannot: noting effects moves addresses, and later runs note none.
         """
         ends = all(plan.settings.max_steps is not None or plan.limit_s is not None for plan in plans)
         if not ends or any(map(self._has_fixed_addresses, plans)):

@@ -182,7 +182,7 @@ def read_notes(path: str) -> tuple[EarlierFile, ...]:
     """Read and remove what a run noted (`recording.probes.earlier_files`).
 
     Args:
-        path: the file of notes; that there is none means that nothing was noted.
+        path: the file of notes; if it does not exist, nothing was noted.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
@@ -302,7 +302,7 @@ def _unwritable(path: str, error: OSError) -> SamebitsError:
 
 
 def _replace(path: str, data: bytes) -> None:
-    """Put other contents in the place of a file in one step; a link stays one, and the mode stays."""
+    """Replace the contents of a file in one step; a link stays a link, and the mode stays."""
     path = os.path.realpath(path)
     temporary = os.path.join(os.path.dirname(path), f".samebits-{os.getpid()}-{os.path.basename(path)}")
     try:

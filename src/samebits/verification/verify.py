@@ -44,8 +44,8 @@ def verify(
 
     Args:
         request: what is verified, and how.
-        announce: told what is about to run.
-        tell: told what is known so far, when the runs are known to differ, and when the operation is found.
+        announce: called with what is about to run.
+        tell: called with the result so far when the runs differ, and when the operation is found.
         tools: how runs are made and compared.
 
     Raises:
