@@ -21,7 +21,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from samebits.errors import SamebitsError
-from samebits.portable import _dispatch, _exact
+from samebits.portable import _exact, ops
 from samebits.portable._dispatch import PortableMode
 from samebits.portable._exact import base_name
 from samebits.portable.ops.sparse import entries_of
@@ -211,7 +211,7 @@ def run_unary(names: Iterable[str], a: torch.Tensor) -> None:
 def run_planted(watch: Watch) -> None:
     """Ops that do not belong on the list, as if they were on it and no handler stood before them."""
     listed = patch.dict(_exact._KINDS, dict.fromkeys(PLANTED, "exact"))
-    with listed, patch.object(_dispatch, "families", tuple), PortableMode(), watch:
+    with listed, patch.object(ops, "families", tuple), PortableMode(), watch:
         for dtype in (torch.float32, torch.float64):
             run_unary(PLANTED, values(40001, dtype))
 

@@ -103,4 +103,4 @@ def test_a_folder_that_is_too_large_is_refused(tmp_path):
     assert done.returncode == 2
     assert "`--share big`" in done.stderr
     done = samebits("verify", "--share", "big", "train.py", cwd=tmp_path)
-    assert (done.returncode, "give both" in done.stderr) == (2, True)
+    assert (done.returncode, "give --fresh too" in done.stderr) == (2, True)

@@ -98,4 +98,4 @@ def test_apply_needs_fix(tmp_path):
     script = write(tmp_path, "train.py", "x = 1\n")
     result = samebits("verify", "--apply", script, cwd=tmp_path)
     assert result.returncode == 2
-    assert "--apply writes the change that --fix looks for" in result.stderr
+    assert "--apply writes the change that --fix finds" in result.stderr

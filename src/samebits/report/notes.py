@@ -166,8 +166,8 @@ def _listed(names: tuple[str, ...], most: int) -> str:
 
 def _one_sided(kind: EventKind, op: str, site: tuple[str, int] | None, first: int, second: int) -> str:
     at = f" at {site[0]}:{site[1]}" if site else ""
-    counts = f"{first} in the first, {second} in the second"
-    return f"the {kind} `{op}`{at} gave values in only one run: {counts}"
+    counts = f"{first} only in the first run, {second} only in the second"
+    return f"the {kind} `{op}`{at} gave values that differ: {counts}"
 
 
 def _kept_longer(step: int, number: int) -> str:
