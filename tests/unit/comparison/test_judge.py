@@ -305,7 +305,8 @@ def test_an_extra_read_is_a_note():
     result = judge(train().record(), train(before=reads({1: ["norm"]})).record())
     assert result.verdict == "identical"
     assert notes_of(result) == (
-        "the read `item` at train.py:8 gave values that differ: 0 only in the first run, 1 only in the second",
+        "the read `item` at train.py:8 gave values that differ: 0 only in the first run, "
+        "1 only in the second",
     )
 
 
