@@ -304,10 +304,8 @@ def test_an_extra_read_is_a_note():
     """A log line taken by time."""
     result = judge(train().record(), train(before=reads({1: ["norm"]})).record())
     assert result.verdict == "identical"
-    assert notes_of(result) == (
-        "the read `item` at train.py:8 gave values that differ: 0 only in the first run, "
-        "1 only in the second",
-    )
+    counts = "0 only in the first run, 1 only in the second"
+    assert notes_of(result) == (f"the read `item` at train.py:8 gave values that differ: {counts}",)
 
 
 def test_as_many_reads_with_other_values_are_different():
