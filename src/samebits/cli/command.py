@@ -21,7 +21,7 @@ class Command(Protocol):
 
     Args:
         name: what the user types.
-        judges: whether it gives a verdict.
+        judges: whether it gives a verdict. Its JSON then tells of errors too.
     """
 
     name: str

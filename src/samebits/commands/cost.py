@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._text.exit_status import ended_words
 from samebits._text.str_enum import StrEnum
-from samebits.commands.doctor.threat import readers_of
+from samebits.commands.doctor.environment import readers_of
 from samebits.errors import SamebitsError
 from samebits.recording.launch import Launch, deliver, launch
 from samebits.recording.settings import RecordingSettings

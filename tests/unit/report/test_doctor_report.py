@@ -40,7 +40,7 @@ ALL = (
 )
 HERE = EnvironmentSnapshot(
     interpreter=Interpreter("3.11.7", "random"),
-    cpus=Cpus("A Processor", "x86_64", (), usable=1),
+    cpus=Cpus("A Processor", "x86_64", usable=1),
     torch=Torch(version="2.13.0", threads=1),
     digest=DigestCheck(library=True, backend="avx2"),
     record_folder=RecordFolder("/code/.samebits", "", 10**9, "clean"),
