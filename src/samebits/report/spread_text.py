@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import shlex
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
 from samebits.report.spread_sentences import NAMES, contrast_sentence, failure_sentence, remark_sentences
+from samebits.report.style import row, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -263,10 +263,8 @@ def _rows(rows: Sequence[tuple[str, str]], style: Style) -> list[str]:
 
 
 def _row(label: str, text: str, style: Style) -> list[str]:
-    wrapped = style.wrap(printable(text), indent=_LABEL, hanging=_LABEL)
-    return [style.paint(f"  {label:{_LABEL - 2}}", "dim") + wrapped[0][_LABEL:], *wrapped[1:]]
+    return row(label, text, style, _LABEL)
 
 
 def _shown(path: str) -> str:
-    inside = os.path.relpath(path)
-    return printable(path if inside.startswith("..") else inside)
+    return printable(shown_path(path))
