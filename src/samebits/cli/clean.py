@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description
+from samebits.cli.command import help_texts
 from samebits.cli.script_parser import CommandParser, days
 from samebits.cli.terminal import write
 from samebits.errors import EXIT_IDENTICAL
@@ -46,8 +46,7 @@ class CleanCommand:
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `clean`."""
-        before, after = description(self)
-        parser = CommandParser(prog="samebits clean", description=before, epilog=after)
+        parser = CommandParser(**help_texts(self))
         parser.add_argument(
             "--older-than",
             type=days,

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description
+from samebits.cli.command import help_texts
 from samebits.cli.script_parser import ScriptParser
 from samebits.cli.terminal import style_of, write
 from samebits.commands.doctor.checks import examine
@@ -44,12 +44,9 @@ class DoctorCommand:
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `doctor`."""
-        before, after = description(self)
         parser = ScriptParser(
-            prog="samebits doctor",
+            **help_texts(self),
             usage="samebits doctor [options] [SCRIPT|-m MODULE]",
-            description=before,
-            epilog=after,
         )
         parser.add_argument(
             "--promise",
