@@ -60,10 +60,12 @@ class CleanCommand:
     def run(self, options: argparse.Namespace) -> int:
         """Remove the records, and print each with its size."""
         until = time.time() - options.older_than * _DAY_S
+        records = [path for path in _records(DEFAULT_FOLDER) if path.lstat().st_mtime <= until]
+        if not records:
+            write(f"no records to remove in {DEFAULT_FOLDER}", sys.stdout)
+            return EXIT_IDENTICAL
         total = 0
-        for path in _records(DEFAULT_FOLDER):
-            if path.lstat().st_mtime > until:
-                continue
+        for path in records:
             if _is_in_use(path):
                 write(f"{path}  not removed: a run is writing it", sys.stdout)
                 continue
@@ -78,7 +80,7 @@ class CleanCommand:
 
 
 def _records(folder: Path) -> Iterator[Path]:
-    """The records and folders of records in a folder; links are not followed."""
+    """Yield the records and folders of records in a folder; links are not followed."""
     if folder.is_symlink() or not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):

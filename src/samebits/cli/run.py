@@ -111,6 +111,9 @@ class RunCommand:
             return rank_record(ranks, DEFAULT_FOLDER, target_name(options.target))
         if options.record is None:
             return next_free(DEFAULT_FOLDER, target_name(options.target), SUFFIX)
+        if not options.record:
+            message = "--record is empty; expected the path of a file"
+            raise SamebitsError(message, slug="record-unwritable")
         record = Path(options.record)
         check_named(record)
         if record.exists() and not options.force:

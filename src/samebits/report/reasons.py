@@ -125,7 +125,7 @@ def _run_failed(which: str, status: int | None, failure: str) -> str:
 
 def _failed_at(failure: str, step: int, status: int) -> str:
     where = f"at step {step}" if step else "before its first step"
-    return f"{failure or 'an exception'} {where} (exit status {status})"
+    return f"{failure or 'an exception'} ({where}, exit status {status})"
 
 
 def _ranks_parted(

@@ -52,7 +52,7 @@ def _kill(kill: Kill) -> dict[str, Any]:
         "after": kill.after,
         "verdict": kill.verdict,
         "reason": sentence_or_none(kill.reason),
-        "resume_args": list(kill.command),
+        "resume_args": list(kill.resume_args),
         "resumed_at": kill.resumed_at,
         "began_anew": kill.is_fresh,
         "identical_steps": kill.compared,

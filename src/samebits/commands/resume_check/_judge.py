@@ -57,7 +57,7 @@ def resume_run(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
     except NothingFoundError as error:
         reason = Reason.of(ReasonCode.NO_FILE_TO_RESUME, after, str(error), kill.written)
         return replace(kill, verdict="not_judged", reason=reason)
-    kill = replace(kill, command=words)
+    kill = replace(kill, resume_args=words)
     ending = _ending(run)
     if ending is not None:
         reason = Reason.of(ReasonCode.RESUMED_RUN_FAILED, after, ending)
