@@ -49,7 +49,7 @@ class Request:
 def render_text(
     snapshot: EnvironmentSnapshot, threats: Sequence[Threat], request: Request, style: Style
 ) -> str:
-    """The threats, grouped by promise; then the switches; then a summary."""
+    """Return the threats, grouped by promise, then the switches, then a summary."""
     lines = _header(snapshot, style)
     for promise in (EVERY, *request.promises):
         own = [threat for threat in threats if threat.promise == promise]
@@ -60,7 +60,7 @@ def render_text(
 
 
 def render_json(snapshot: EnvironmentSnapshot, threats: Sequence[Threat]) -> str:
-    """The same as one JSON object: the schema of docs/reference/doctor.md."""
+    """Return the same as one JSON object: the schema of docs/reference/doctor.md."""
     differ = {view.name for view in differing(snapshot)}
     switches = [
         {**asdict(view), "promises": list(view.promises), "differs": view.name in differ}

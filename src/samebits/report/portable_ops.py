@@ -43,7 +43,7 @@ def render_text(ops: Sequence[CoveredOp], style: Style) -> str:
 
 
 def render_json(ops: Sequence[CoveredOp]) -> str:
-    """One object: `{"schema": 1, "ops": [{"name", "kind", "section"}]}`.
+    """Return one object: `{"schema": 1, "ops": [{"name", "kind", "section"}]}`.
 
     Args:
         ops: what to show.

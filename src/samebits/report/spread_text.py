@@ -1,4 +1,4 @@
-"""A curve in one line of text."""
+"""The report of a spread as text, with a curve in one line for each seed."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _SOURCES = {
 
 
 def render(spread: Spread, style: Style, *, blocks: bool = True) -> str:
-    """The whole report.
+    """Return the whole report.
 
     Args:
         spread: the results.
@@ -248,7 +248,7 @@ def _contrast(contrast: Contrast, metric: str, style: Style) -> list[str]:
 
 
 def figure(value: float, *, sign: bool = False) -> str:
-    """A number with five significant digits."""
+    """Return a number with five significant digits."""
     if not math.isfinite(value):
         return str(value)
     return f"{value:+.5g}" if sign else f"{value:.5g}"
