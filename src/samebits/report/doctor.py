@@ -148,7 +148,7 @@ def _value(view: SwitchView, snapshot: EnvironmentSnapshot) -> str:
         return f"missing: {view.missing}"
     now = view.now or "not set"
     if view.wanted is None:
-        return f"{now} (expected {view.problem})" if view.problem else f"{now} (held as found)"
+        return f"{now} (expected {view.problem})" if view.problem else f"{now} (kept as it is)"
     if view.fits and not view.problem:
         return now
     return f"{now} -> {view.wanted}{'' if is_relevant(view, snapshot) else ' (not needed here)'}"
