@@ -100,7 +100,7 @@ def test_script_that_raises_in_both_runs(tmp_path):
     result = samebits("verify", script, cwd=tmp_path)
 
     assert reason(result).endswith(
-        "train.py failed in both runs: ValueError: no such luck at step 3 (exit status 1)"
+        "train.py failed in both runs: ValueError: no such luck (at step 3, exit status 1)"
     )
     assert result.stderr.count("Traceback") == 2
     assert "samebits" not in result.stderr.replace(str(tmp_path), "")
@@ -114,7 +114,7 @@ def test_script_that_raises_in_one_run(tmp_path):
     result = samebits("verify", script.name, cwd=tmp_path)
 
     assert reason(result) == (
-        "train.py failed in run 2 only: ZeroDivisionError: division by zero at step 3 (exit status 1);"
+        "train.py failed in run 2 only: ZeroDivisionError: division by zero (at step 3, exit status 1);"
         " run 1 did not fail"
     )
 

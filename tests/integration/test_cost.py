@@ -46,7 +46,7 @@ def test_what_cannot_be_timed_is_one_line(tmp_path):
     short = write(tmp_path, "short.py", SEEDED, STEPS=2)
     broken = write(tmp_path, "broken.py", "raise ValueError('no data')\n")
     gone = write(tmp_path, "gone.py", "import os\nos._exit(3)\n")
-    said_of = {short: "steps were taken", broken: "no data", gone: "with exit status 3", "none.py": "none.py"}
+    said_of = {short: "took 2 steps", broken: "no data", gone: "with exit status 3", "none.py": "none.py"}
     for script, said in said_of.items():
         done = samebits("cost", script, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")

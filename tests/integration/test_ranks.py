@@ -139,7 +139,7 @@ def test_replicas_that_part_are_named(tmp_path):
     result = samebits("compare", "--ranks", "r", cwd=tmp_path)
 
     assert result.returncode == 1, result.stdout + result.stderr
-    assert "ranks 0 and 1 part at step 2" in result.stdout.replace("\n  ", " ")
+    assert "ranks 0 and 1 diverge at step 2" in result.stdout.replace("\n  ", " ")
     assert "optimizer.step()" in result.stdout
     assert "not averaged" in result.stdout
 

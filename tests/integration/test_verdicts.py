@@ -143,5 +143,5 @@ def test_the_error_for_which_a_script_ends_the_process_is_told(tmp_path):
     result, _ = verify(tmp_path, FAILED)
 
     assert result["verdict"] == "not_judged"
-    assert "ValueError: no such shard at step 1 (exit status 4)" in result["reason"]
+    assert "ValueError: no such shard (at step 1, exit status 4)" in result["reason"]
     assert samebits("run", "train.py", cwd=tmp_path).returncode == 4

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description
+from samebits.cli.command import help_texts
 from samebits.cli.script_parser import CommandParser, days
 from samebits.cli.terminal import write
 from samebits.errors import EXIT_IDENTICAL
@@ -46,8 +46,7 @@ class CleanCommand:
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `clean`."""
-        before, after = description(self)
-        parser = CommandParser(prog="samebits clean", description=before, epilog=after)
+        parser = CommandParser(**help_texts(self))
         parser.add_argument(
             "--older-than",
             type=days,
@@ -61,10 +60,12 @@ class CleanCommand:
     def run(self, options: argparse.Namespace) -> int:
         """Remove the records, and print each with its size."""
         until = time.time() - options.older_than * _DAY_S
+        records = [path for path in _records(DEFAULT_FOLDER) if path.lstat().st_mtime <= until]
+        if not records:
+            write(f"no records to remove in {DEFAULT_FOLDER}", sys.stdout)
+            return EXIT_IDENTICAL
         total = 0
-        for path in _records(DEFAULT_FOLDER):
-            if path.lstat().st_mtime > until:
-                continue
+        for path in records:
             if _is_in_use(path):
                 write(f"{path}  not removed: a run is writing it", sys.stdout)
                 continue
@@ -79,7 +80,7 @@ class CleanCommand:
 
 
 def _records(folder: Path) -> Iterator[Path]:
-    """The records and folders of records in a folder; links are not followed."""
+    """Yield the records and folders of records in a folder; links are not followed."""
     if folder.is_symlink() or not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):

@@ -21,7 +21,7 @@ class Command(Protocol):
 
     Args:
         name: what the user types.
-        judges: whether it gives a verdict.
+        judges: whether it gives a verdict. Its JSON then tells of errors too.
     """
 
     name: str
@@ -50,13 +50,16 @@ def summary(command: Command) -> str:
     return _documentation(command).split("\n", maxsplit=1)[0]
 
 
-def description(command: Command) -> tuple[str, str]:
-    """Return a command's help before its options, and the examples after them."""
+def help_texts(command: Command) -> dict[str, str]:
+    """Return a command's name, its help before the options, and the examples after them, for its parser."""
     before, _, examples = _documentation(command).partition("\nExamples:\n")
     width = max(40, min(shutil.get_terminal_size((80, 24)).columns, 100)) - 2
     paragraphs = (textwrap.fill(paragraph, width) for paragraph in before.strip().split("\n\n"))
-    before = "\n\n".join(paragraphs)
-    return before, f"examples:\n{examples.rstrip()}" if examples else ""
+    return {
+        "prog": f"samebits {command.name}",
+        "description": "\n\n".join(paragraphs),
+        "epilog": f"examples:\n{examples.rstrip()}" if examples else "",
+    }
 
 
 def _documentation(command: Command) -> str:

@@ -6,9 +6,10 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description
+from samebits.cli.command import help_texts
+from samebits.cli.options import add_state_only
 from samebits.cli.output import FirstAnswer, print_launches, print_ranks, print_result
-from samebits.cli.script_parser import CommandParser, add_state_only
+from samebits.cli.script_parser import CommandParser
 from samebits.cli.terminal import style_of
 from samebits.verification import verify_records
 from samebits.verification.rank_records import verify_launches, verify_ranks
@@ -37,8 +38,7 @@ class CompareCommand:
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `compare`."""
-        before, after = description(self)
-        parser = CommandParser(prog="samebits compare", description=before, epilog=after)
+        parser = CommandParser(**help_texts(self))
         parser.add_argument("first", metavar="A", help="a record, or the folder of a distributed run")
         parser.add_argument("second", metavar="B", nargs="?", help="the record or folder to compare it with")
         parser.add_argument(

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description, refuse_rank
+from samebits.cli.command import help_texts, refuse_rank
 from samebits.cli.ending import held_back
 from samebits.cli.options import add_control_options, control_of
 from samebits.cli.script_parser import ScriptParser, whole_number
@@ -41,12 +41,9 @@ class CostCommand:
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `cost`."""
-        before, after = description(self)
         parser = ScriptParser(
-            prog="samebits cost",
+            **help_texts(self),
             usage="samebits cost [options] SCRIPT|-m MODULE [arguments of the script]",
-            description=before,
-            epilog=after,
         )
         parser.add_argument(
             "--steps", type=whole_number(3), default=20, metavar="N", help="time N steps (default: 20)"

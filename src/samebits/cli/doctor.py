@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description
+from samebits.cli.command import help_texts
 from samebits.cli.script_parser import ScriptParser
 from samebits.cli.terminal import style_of, write
-from samebits.commands.doctor import collect, examine
+from samebits.commands.doctor.checks import examine
+from samebits.commands.doctor.collect import collect
 from samebits.commands.doctor.imports import imported_packages, is_parsed, started_file
 from samebits.commands.doctor.threat import BREAKS, PROMISES
-from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, SamebitsError
+from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL
 from samebits.report import doctor as report
 from samebits.verification.preconditions import check_target
 
@@ -38,23 +39,21 @@ class DoctorCommand:
     """
 
     name = "doctor"
-    judges = False
+    judges = True
+    render_error = staticmethod(report.render_error)
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `doctor`."""
-        before, after = description(self)
         parser = ScriptParser(
-            prog="samebits doctor",
+            **help_texts(self),
             usage="samebits doctor [options] [SCRIPT|-m MODULE]",
-            description=before,
-            epilog=after,
         )
         parser.add_argument(
             "--promise",
             action="append",
             choices=PROMISES,
             metavar="NAME",
-            help=f"check only this promise: {', '.join(PROMISES)} (repeatable)",
+            help="check only this promise: repeatable, resumable, portable or proven (can be repeated)",
         )
         parser.add_argument("--why", action="store_true", help="also give reasons and sources")
         parser.add_argument(
@@ -65,23 +64,18 @@ class DoctorCommand:
 
     def run(self, options: argparse.Namespace) -> int:
         """Check, and print the threats."""
-        try:
-            here = _look(options.target)
-        except SamebitsError as error:
-            if options.json:  # who reads JSON gets JSON, whatever happens
-                write(report.render_error(str(error)), sys.stdout)
-            raise
+        snapshot = _collected(options.target)
         promises = tuple(options.promise or PROMISES)
-        threats = examine(here, promises)
+        threats = examine(snapshot, promises)
         if options.json:
-            write(report.render_json(here, threats), sys.stdout)
+            write(report.render_json(snapshot, threats), sys.stdout)
         else:
             request = report.Request(promises, why=options.why, all_switches=options.switches)
-            write(report.render_text(here, threats, request, style_of(sys.stdout)), sys.stdout)
+            write(report.render_text(snapshot, threats, request, style_of(sys.stdout)), sys.stdout)
         return EXIT_DIFFERENT if any(threat.level == BREAKS for threat in threats) else EXIT_IDENTICAL
 
 
-def _look(target: Target | None) -> EnvironmentSnapshot:
+def _collected(target: Target | None) -> EnvironmentSnapshot:
     if target is None:
         return collect(Path.cwd())
     check_target(target)

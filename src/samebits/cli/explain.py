@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description, did_you_mean
+from samebits.cli.command import did_you_mean, help_texts
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.terminal import style_of, write
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
@@ -32,8 +32,7 @@ class ExplainCommand:
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `explain`."""
-        before, after = description(self)
-        parser = CommandParser(prog="samebits explain", description=before, epilog=after)
+        parser = CommandParser(**help_texts(self))
         parser.add_argument(
             "slug", nargs="?", metavar="NAME", help="the name at the end of the error message"
         )

@@ -1,4 +1,4 @@
-"""The options that control a run, shared by all commands that run a script."""
+"""The options that several commands have, and what their values mean."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import argparse
 import os
 import sys
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from samebits.cli.script_parser import whole_number
 from samebits.digest import native
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.interventions.plan import check_interventions, why_not
@@ -17,6 +19,7 @@ from samebits.rng.seeds import check_seed
 from samebits.rng.states import current_rank
 from samebits.switches.switch import LEFT_ALONE, Control
 from samebits.switches.table import environment_for
+from samebits.verification.preconditions import refuse_missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -227,3 +230,59 @@ class _ListInterventions(argparse.Action):
             more = f" (not possible here: {obstacle})" if obstacle else ""
             print(f"{intervention.name:{width}}  {intervention.words}{more}")
         sys.exit(EXIT_IDENTICAL)
+
+
+def add_recording_options(parser: ScriptParser) -> None:
+    """Add the options that `run` and `verify` share."""
+    parser.add_argument(
+        "--level",
+        choices=("step", "op"),
+        default="step",
+        help="record only steps, or also every operation (default: step)",
+    )
+    parser.add_argument("--steps", type=whole_number(1), metavar="N", help="stop the script after N steps")
+    add_privacy_option(parser)
+    parser.add_argument(
+        "--no-progress", action="store_true", help="do not show progress in the last row of the terminal"
+    )
+
+
+def add_privacy_option(parser: ScriptParser) -> None:
+    """Add the option of all commands that write records."""
+    parser.add_argument(
+        "--no-arguments",
+        action="store_true",
+        help="record none of the script's arguments (known kinds of secrets are always masked)",
+    )
+
+
+def kept_folder(name: str) -> Path:
+    """Return the folder of `--keep`, which may not be there yet.
+
+    Raises:
+        SamebitsError: the name is empty (`usage`); it is a file, or its parent folder does not exist
+            (`record-unwritable`).
+    """
+    if not name:
+        raise SamebitsError("--keep is empty; expected the path of a folder", slug="usage")
+    folder = Path(name)
+    refuse_missing(folder.absolute().parent)
+    if os.path.lexists(folder) and not folder.is_dir():
+        message = f"--keep {name} is not a folder; expected the path of a folder, which need not exist yet"
+        raise SamebitsError(message, slug="record-unwritable")
+    return folder
+
+
+def wants_progress(options: argparse.Namespace) -> bool:
+    """Tell whether to show a live line: only on a terminal."""
+    return not options.no_progress and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def add_state_only(parser: argparse.ArgumentParser) -> None:
+    """Add `--state-only`."""
+    parser.add_argument(
+        "--state-only",
+        action="store_true",
+        help="exit with status 0 if only values that the script reads out (prints, logs) differ: parameters, "
+        "gradients, optimizer states and saved files are identical",
+    )

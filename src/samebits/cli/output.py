@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from samebits.verification.rank_records import LaunchComparison, RankRecords
     from samebits.verification.results import Verification
 
-_STATUS = {"identical": EXIT_IDENTICAL, "different": EXIT_DIFFERENT, "not_judged": EXIT_NOT_JUDGED}
+STATUS = {"identical": EXIT_IDENTICAL, "different": EXIT_DIFFERENT, "not_judged": EXIT_NOT_JUDGED}
+"""The exit status of each verdict."""
 
 
 class FirstAnswer:
@@ -35,7 +36,7 @@ class FirstAnswer:
     def __init__(self, style: Style, folder: str) -> None:
         self._style = style
         self._folder = folder
-        self._told: list[Block] = []
+        self._printed: list[Block] = []
 
     def tell(self, result: Verification) -> None:
         """Print the new parts of the first answer."""
@@ -46,11 +47,11 @@ class FirstAnswer:
         self._print(text_report.blocks(result, self._style, self._folder, verbose=verbose))
 
     def _print(self, blocks: list[Block]) -> None:
-        text = text_report.joined(blocks, self._told)
+        text = text_report.joined(blocks, self._printed)
         if text:
             write(text, sys.stdout)
             sys.stdout.flush()
-        self._told += blocks
+        self._printed += blocks
 
 
 def print_result(
@@ -86,7 +87,7 @@ def print_ranks(result: RankComparison, records: RankRecords, *, as_json: bool) 
         write(rank_report.render_json(result), sys.stdout)
     else:
         write(rank_report.render(result, style_of(sys.stdout), os.getcwd()), sys.stdout)
-    return _STATUS[result.comparison.verdict]
+    return STATUS[result.comparison.verdict]
 
 
 def print_launches(
@@ -116,4 +117,4 @@ def _status(comparison: Comparison, *, state_only: bool) -> int:
     if comparison.failure:
         return internal_error.report(comparison.failure)
     passed = state_only and comparison.state == "identical"
-    return EXIT_IDENTICAL if passed else _STATUS[comparison.verdict]
+    return EXIT_IDENTICAL if passed else STATUS[comparison.verdict]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description
+from samebits.cli.command import help_texts
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.terminal import style_of, write
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
@@ -36,8 +36,7 @@ class PortableOpsCommand:
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `portable-ops`."""
-        before, after = description(self)
-        parser = CommandParser(prog="samebits portable-ops", description=before, epilog=after)
+        parser = CommandParser(**help_texts(self))
         parser.add_argument("words", nargs="*", metavar="WORD", help="list only ops whose name contains WORD")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         return parser.parse_args(list(arguments))

@@ -7,15 +7,22 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description, refuse_rank
+from samebits.cli.command import help_texts, refuse_rank
 from samebits.cli.ending import held_back
-from samebits.cli.options import add_control_options, control_of, control_variables
-from samebits.cli.run import add_privacy_option, kept_folder, wants_progress
+from samebits.cli.options import (
+    add_control_options,
+    add_privacy_option,
+    control_of,
+    control_variables,
+    kept_folder,
+    wants_progress,
+)
+from samebits.cli.output import STATUS
 from samebits.cli.script_parser import ScriptParser, seconds, whole_number
 from samebits.cli.terminal import Phases, style_of, write
 from samebits.commands.resume_check import ResumeRequest, resume_check
 from samebits.commands.resume_check.runs import split_words
-from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, EXIT_NOT_JUDGED, SamebitsError
+from samebits.errors import SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.report import resume_json, resume_text
 from samebits.verification.preconditions import check_target
@@ -25,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from samebits.commands.resume_check.runs import ResumeCheck
-
-_STATUS = {"identical": EXIT_IDENTICAL, "different": EXIT_DIFFERENT, "not_judged": EXIT_NOT_JUDGED}
 
 
 class ResumeCheckCommand:
@@ -54,12 +59,9 @@ class ResumeCheckCommand:
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `resume-check`."""
-        before, after = description(self)
         parser = ScriptParser(
-            prog="samebits resume-check",
+            **help_texts(self),
             usage="samebits resume-check --resume-args WORDS [options] SCRIPT|-m MODULE [arguments]",
-            description=before,
-            epilog=after,
             dashed=("--resume-args",),
         )
         parser.add_argument(
@@ -137,7 +139,7 @@ def _printed(result: ResumeCheck, options: argparse.Namespace) -> int:
             write(resume_text.render(result, style, folder, verbose=options.verbose), sys.stdout)
     if result.interrupted:
         raise KeyboardInterrupt
-    return _STATUS[result.verdict]
+    return STATUS[result.verdict]
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -7,15 +7,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description
+from samebits.cli.command import help_texts
 from samebits.cli.options import (
     add_control_options,
     add_intervention_options,
+    add_recording_options,
     chosen_interventions,
     control_of,
     control_variables,
+    wants_progress,
 )
-from samebits.cli.script_parser import ScriptParser, whole_number
+from samebits.cli.script_parser import ScriptParser
 from samebits.cli.terminal import write
 from samebits.environment.distributed import rank_facts
 from samebits.errors import SamebitsError
@@ -26,7 +28,7 @@ from samebits.recording.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_
 from samebits.recording.settings import RecordingSettings
 from samebits.records.kinds import Level
 from samebits.switches.table import holds_layout
-from samebits.verification.preconditions import check_named, check_target, check_writable, refuse_missing
+from samebits.verification.preconditions import check_named, check_target, check_writable
 from samebits.verification.rank_records import given_rank_record, rank_record
 
 if TYPE_CHECKING:
@@ -55,12 +57,9 @@ class RunCommand:
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `run`."""
-        before, after = description(self)
         parser = ScriptParser(
-            prog="samebits run",
+            **help_texts(self),
             usage="samebits run [options] SCRIPT|-m MODULE [arguments of the script]",
-            description=before,
-            epilog=after,
         )
         add_recording_options(parser)
         add_control_options(parser)
@@ -112,55 +111,12 @@ class RunCommand:
             return rank_record(ranks, DEFAULT_FOLDER, target_name(options.target))
         if options.record is None:
             return next_free(DEFAULT_FOLDER, target_name(options.target), SUFFIX)
+        if not options.record:
+            message = "--record is empty; expected the path of a file"
+            raise SamebitsError(message, slug="record-unwritable")
         record = Path(options.record)
         check_named(record)
         if record.exists() and not options.force:
             message = f"{record} exists and is not overwritten; give --force, or another --record"
             raise SamebitsError(message, slug="record-exists")
         return record
-
-
-def add_recording_options(parser: ScriptParser) -> None:
-    """Add the options that `run` and `verify` share."""
-    parser.add_argument(
-        "--level",
-        choices=("step", "op"),
-        default="step",
-        help="record only steps, or also every operation (default: step)",
-    )
-    parser.add_argument("--steps", type=whole_number(1), metavar="N", help="stop the script after N steps")
-    add_privacy_option(parser)
-    parser.add_argument(
-        "--no-progress", action="store_true", help="do not show progress in the last row of the terminal"
-    )
-
-
-def add_privacy_option(parser: ScriptParser) -> None:
-    """Add the option of all commands that write records."""
-    parser.add_argument(
-        "--no-arguments",
-        action="store_true",
-        help="record none of the script's arguments (known kinds of secrets are always masked)",
-    )
-
-
-def kept_folder(name: str) -> Path:
-    """Return the folder of `--keep`, which may not be there yet.
-
-    Raises:
-        SamebitsError: the name is empty (`usage`); it is a file, or its parent folder does not exist
-            (`record-unwritable`).
-    """
-    if not name:
-        raise SamebitsError("--keep is empty; expected the path of a folder", slug="usage")
-    folder = Path(name)
-    refuse_missing(folder.absolute().parent)
-    if os.path.lexists(folder) and not folder.is_dir():
-        message = f"--keep {name} is not a folder; expected the path of a folder, which need not exist yet"
-        raise SamebitsError(message, slug="record-unwritable")
-    return folder
-
-
-def wants_progress(options: argparse.Namespace) -> bool:
-    """Tell whether to show a live line: only on a terminal."""
-    return not options.no_progress and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"

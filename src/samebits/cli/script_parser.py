@@ -101,16 +101,6 @@ class ScriptParser(CommandParser):
         return Target(script=words[0], module=None, arguments=tuple(words[1:]))
 
 
-def add_state_only(parser: argparse.ArgumentParser) -> None:
-    """Add `--state-only`."""
-    parser.add_argument(
-        "--state-only",
-        action="store_true",
-        help="exit with status 0 if only values that the script reads out (prints, logs) differ: parameters, "
-        "gradients, optimizer states and saved files are identical",
-    )
-
-
 def whole_number(least: int) -> Callable[[str], int]:
     """Return a parser of whole numbers for an option that counts."""
 

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description
+from samebits.cli.command import help_texts
 from samebits.cli.script_parser import CommandParser, whole_number
 from samebits.cli.terminal import style_of, write
 from samebits.errors import SamebitsError
@@ -39,8 +39,7 @@ class ShowCommand:
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `show`."""
-        before, after = description(self)
-        parser = CommandParser(prog="samebits show", description=before, epilog=after)
+        parser = CommandParser(**help_texts(self))
         parser.add_argument("record", metavar="RECORD", help="the record of a run")
         parser.add_argument(
             "--events",

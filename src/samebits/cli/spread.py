@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description, refuse_rank
-from samebits.cli.run import wants_progress
+from samebits.cli.command import help_texts, refuse_rank
+from samebits.cli.options import wants_progress
 from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import SeedCount, style_of, write
 from samebits.commands.spread.remarks import Remark, RemarkCode
@@ -56,13 +56,10 @@ class SpreadCommand:
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `spread`."""
-        before, after = description(self)
         parser = ScriptParser(
-            prog="samebits spread",
+            **help_texts(self),
             usage="samebits spread [options] SCRIPT|-m MODULE [arguments of the script]\n"
             "       samebits spread [options] FOLDER --against FOLDER",
-            description=before,
-            epilog=after,
             dashed=("--versus", "--seed-argument"),
         )
         _add_runs(parser)

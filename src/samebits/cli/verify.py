@@ -7,18 +7,21 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description, refuse_rank
+from samebits.cli.command import help_texts, refuse_rank
 from samebits.cli.ending import held_back
 from samebits.cli.options import (
     add_control_options,
     add_intervention_options,
+    add_recording_options,
+    add_state_only,
     chosen_interventions,
     control_of,
     control_variables,
+    kept_folder,
+    wants_progress,
 )
 from samebits.cli.output import FirstAnswer, print_launches, print_result
-from samebits.cli.run import add_recording_options, kept_folder, wants_progress
-from samebits.cli.script_parser import ScriptParser, add_state_only, seconds, whole_number
+from samebits.cli.script_parser import ScriptParser, seconds, whole_number
 from samebits.cli.terminal import Phases, style_of
 from samebits.errors import SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 _ONE_PROCESS = ("stress", "replay", "full", "fix", "apply", "verbose", "budget", "fresh", "quick")
 
 
-def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
+def _verify_ranks(options: argparse.Namespace, folder: Path) -> int:
     """Launch the script as often as it takes and print the verdict.
 
     Args:
@@ -64,7 +67,7 @@ def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
         runs=options.runs,
         steps=options.steps,
         level=Level(options.level),
-        words=tuple(_words(options)),
+        words=tuple(_run_arguments(options)),
         localise=not options.no_localise,
         output="stderr" if options.json else "inherit",
     )
@@ -72,7 +75,7 @@ def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
     return print_launches(result, as_json=options.json, state_only=options.state_only)
 
 
-def _words(options: argparse.Namespace) -> list[str]:
+def _run_arguments(options: argparse.Namespace) -> list[str]:
     """Return control and interventions as options of `samebits run`."""
     words = [] if options.seed is None else ["--seed", str(options.seed)]
     words += ["--deterministic"] if options.deterministic else []
@@ -113,12 +116,9 @@ class VerifyCommand:
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `verify`."""
-        before, after = description(self)
         parser = ScriptParser(
-            prog="samebits verify",
+            **help_texts(self),
             usage="samebits verify [options] SCRIPT|-m MODULE [arguments of the script]",
-            description=before,
-            epilog=after,
         )
         parser.add_argument(
             "--runs", type=whole_number(2), default=2, metavar="N", help="compare N runs (default: 2)"
@@ -153,7 +153,7 @@ class VerifyCommand:
     def run(self, options: argparse.Namespace) -> int:
         """Run the script as often as it takes and print the verdict."""
         if options.nproc_per_node is not None:
-            return verify_ranks(options, _folder(options))
+            return _verify_ranks(options, _folder(options))
         refuse_rank("verify")
         _check(options)
         request = _request(options)

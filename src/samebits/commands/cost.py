@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._text.exit_status import ended_words
 from samebits._text.str_enum import StrEnum
-from samebits.commands.doctor.threat import readers_of
+from samebits.commands.doctor.environment import readers_of
 from samebits.errors import SamebitsError
 from samebits.recording.launch import Launch, deliver, launch
 from samebits.recording.settings import RecordingSettings
@@ -40,16 +40,16 @@ class CostRequest:
         rounds: how often each variant is run.
         steps: how many steps of the script are timed.
         warmup: how many steps before them are not.
-        output: destination of the script's standard output: `inherit` or `stderr`.
+        output: destination of the script's standard output: `stderr` or `nothing`.
     """
 
     target: Target
     folder: Path
     control: Control
-    rounds: int = 5
-    steps: int = 20
-    warmup: int = 3
-    output: str = "stderr"
+    rounds: int
+    steps: int
+    warmup: int
+    output: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,6 @@ class CostReport:
 
 
 OFF, AGAIN, ON = "off", "off again", "on"
-
-
 FLAG, FILL, COMPILER_FLAG = "deterministic-algorithms", "fill-uninitialized", "inductor-deterministic"
 
 
@@ -338,7 +336,7 @@ class _Runner:
             return Timing(durations, seen["control"])
         if status:
             return Timing(durations, seen["control"], ending)
-        return Timing(durations, seen["control"], f"only {len(seen['times'])} steps were taken", too_few=True)
+        return Timing(durations, seen["control"], f"the script took {len(seen['times'])} steps", too_few=True)
 
 
 def _check(first: Timing, request: CostRequest) -> None:
@@ -348,8 +346,8 @@ def _check(first: Timing, request: CostRequest) -> None:
     if not first.too_few:  # it failed, so the number of steps that it would take is not known
         raise SamebitsError(message, slug="cost-script-failed")
     message += (
-        f"; expected a script that takes at least {request.warmup + _FEWEST_STEPS + 1} steps (of an "
-        "optimizer, or backward passes if it has none)"
+        f"; expected at least {request.warmup + _FEWEST_STEPS + 1} steps (of an optimizer, or backward "
+        "passes if it has none)"
     )
     raise SamebitsError(message, slug="cost-no-steps")
 

@@ -53,7 +53,7 @@ def render_cost(report: CostReport, style: Style) -> str:
 
 
 def render_cost_json(report: CostReport) -> str:
-    """The same as one JSON object."""
+    """Return the same as one JSON object."""
     rows: list[dict[str, Any]] = [
         {
             "name": cost.variant.name,

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
-from samebits.commands.doctor.checks.proof import differing
-from samebits.commands.doctor.threat import BREAKS, EVERY, LEVELS, MAY_BREAK, NOTE, is_relevant
+from samebits.commands.doctor.environment import differing, is_relevant
+from samebits.commands.doctor.threat import BREAKS, EVERY, LEVELS, MAY_BREAK, NOTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,29 +46,31 @@ class Request:
     all_switches: bool = False
 
 
-def render_text(here: EnvironmentSnapshot, threats: Sequence[Threat], request: Request, style: Style) -> str:
-    """The threats, grouped by promise; then the switches; then a summary."""
-    lines = _header(here, style)
+def render_text(
+    snapshot: EnvironmentSnapshot, threats: Sequence[Threat], request: Request, style: Style
+) -> str:
+    """Return the threats, grouped by promise, then the switches, then a summary."""
+    lines = _header(snapshot, style)
     for promise in (EVERY, *request.promises):
         own = [threat for threat in threats if threat.promise == promise]
         if own or promise != EVERY:
             lines += ["", *_group(promise, own, request, style)]
-    lines += _switches(here, request, style)
+    lines += _switches(snapshot, request, style)
     return "\n".join([*lines, "", *_summary(threats, request, style)])
 
 
-def render_json(here: EnvironmentSnapshot, threats: Sequence[Threat]) -> str:
-    """The same as one JSON object: the schema of docs/reference/doctor.md."""
-    differ = {view.name for view in differing(here)}
+def render_json(snapshot: EnvironmentSnapshot, threats: Sequence[Threat]) -> str:
+    """Return the same as one JSON object: the schema of docs/reference/doctor.md."""
+    differ = {view.name for view in differing(snapshot)}
     switches = [
         {**asdict(view), "promises": list(view.promises), "differs": view.name in differ}
-        for view in here.switches
+        for view in snapshot.switches
     ]
     return _text(
         {
             "schema": SCHEMA,
             "error": None,
-            "torch": here.torch.version or None,
+            "torch": snapshot.torch.version or None,
             "counts": {level.replace(" ", "_"): count for level, count in _counts(threats).items()},
             "threats": [asdict(threat) for threat in threats],
             "switches": switches,
@@ -87,13 +89,13 @@ def _text(fields: dict[str, object]) -> str:
     return json.dumps(fields, indent=2, allow_nan=False)
 
 
-def _header(here: EnvironmentSnapshot, style: Style) -> list[str]:
-    cpus = f"{here.cpus.usable} CPU{'' if here.cpus.usable == 1 else 's'}"
+def _header(snapshot: EnvironmentSnapshot, style: Style) -> list[str]:
+    cpus = f"{snapshot.cpus.usable} CPU{'' if snapshot.cpus.usable == 1 else 's'}"
     words = [
-        f"torch {here.torch.version}" if here.torch.version else "no torch",
-        f"Python {here.interpreter.version}",
-        f"{cpus} ({here.cpus.processor})" if here.cpus.processor else cpus,
-        *sorted({gpu.name for gpu in here.torch.gpus}),
+        f"torch {snapshot.torch.version}" if snapshot.torch.version else "no torch",
+        f"Python {snapshot.interpreter.version}",
+        f"{cpus} ({snapshot.cpus.processor})" if snapshot.cpus.processor else cpus,
+        *sorted({gpu.name for gpu in snapshot.torch.gpus}),
     ]
     return [style.paint(line, "dim") for line in style.wrap(printable(", ".join(words)))]
 
@@ -117,9 +119,9 @@ def _threat(threat: Threat, request: Request, style: Style) -> list[str]:
     return lines
 
 
-def _switches(here: EnvironmentSnapshot, request: Request, style: Style) -> list[str]:
-    differ = differing(here)
-    views = here.switches if request.all_switches else differ
+def _switches(snapshot: EnvironmentSnapshot, request: Request, style: Style) -> list[str]:
+    differ = differing(snapshot)
+    views = snapshot.switches if request.all_switches else differ
     if not views:
         return []
     every = request.all_switches
@@ -129,7 +131,7 @@ def _switches(here: EnvironmentSnapshot, request: Request, style: Style) -> list
     lines = ["", style.paint(title, "bold") + style.paint(rest, "dim")]
     for view in views:
         differs = view in differ
-        text = _value(view, here) if every else f"{_value(view, here)}, {view.when}"
+        text = _value(view, snapshot) if every else f"{_value(view, snapshot)}, {view.when}"
         text = printable(f"{view.name:{width}}  {text}")
         wrapped = style.wrap(text, indent=2, hanging=width + 4)
         lines += [style.paint(line, "yellow") if differs else line for line in wrapped]
@@ -140,16 +142,16 @@ def _switches(here: EnvironmentSnapshot, request: Request, style: Style) -> list
     return lines
 
 
-def _value(view: SwitchView, here: EnvironmentSnapshot) -> str:
+def _value(view: SwitchView, snapshot: EnvironmentSnapshot) -> str:
     """Return the value now, and the one under control."""
     if view.missing:
         return f"missing: {view.missing}"
     now = view.now or "not set"
     if view.wanted is None:
-        return f"{now} (expected {view.problem})" if view.problem else f"{now} (held as found)"
+        return f"{now} (expected {view.problem})" if view.problem else f"{now} (kept as it is)"
     if view.fits and not view.problem:
         return now
-    return f"{now} -> {view.wanted}{'' if is_relevant(view, here) else ' (not needed here)'}"
+    return f"{now} -> {view.wanted}{'' if is_relevant(view, snapshot) else ' (not needed here)'}"
 
 
 def _summary(threats: Sequence[Threat], request: Request, style: Style) -> list[str]:

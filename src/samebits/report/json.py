@@ -110,16 +110,17 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "step": origin.step,
         "op": origin.op,
         "module": origin.module,
-        "site": _site(origin.site),
-        "forward_site": _site(origin.forward_site),
+        "site": site_json(origin.site),
+        "forward_site": site_json(origin.forward_site),
         "inputs_equal": origin.inputs_equal,
         "difference": _difference(origin.difference),
         "cause": finding.cause,
         "evidence": evidence.sentences(finding.diagnosis.evidence),
         "confirmed_by": evidence.confirmation(finding.diagnosis.confirmed_by),
-        "entered_site": _site(origin.entered_site),
+        "entered_site": site_json(origin.entered_site),
         "sources": [
-            {"op": source.op, "site": _site(source.site), "cause": source.cause} for source in origin.sources
+            {"op": source.op, "site": site_json(source.site), "cause": source.cause}
+            for source in origin.sources
         ],
         "remedy": None if remedy is None else _remedy(remedy),
     }
@@ -164,7 +165,8 @@ def _fix(fix: Fix) -> dict[str, Any]:
     }
 
 
-def _site(site: Site | None) -> dict[str, Any] | None:
+def site_json(site: Site | None) -> dict[str, Any] | None:
+    """Return a line of source as an object."""
     return None if site is None else {"file": site.file, "line": site.line, "function": site.function}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import operator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -34,23 +35,17 @@ def render_text(ops: Sequence[CoveredOp], style: Style) -> str:
         if not chosen:
             continue
         lines += ["", style.paint(f"{heading} ({len(chosen)})", "bold")]
-        key = _section
+        key = operator.attrgetter("section")
         for section, group in itertools.groupby(sorted(chosen, key=key), key):
             names = ", ".join(sorted(op.name for op in group))
             lines += style.wrap(f"{section}: {names}" if section else names, indent=2, hanging=4)
-    none = "No op of that name: portable mode refuses it, unless torch breaks it down into others."
-    headline = f"{len(ops)} ops" if ops else none
-    return "\n".join([headline, *lines, ""])
+    return "\n".join([f"{len(ops)} ops", *lines, ""])
 
 
 def render_json(ops: Sequence[CoveredOp]) -> str:
-    """One object: `{"schema": 1, "ops": [{"name", "kind", "section"}]}`.
+    """Return one object: `{"schema": 1, "ops": [{"name", "kind", "section"}]}`.
 
     Args:
         ops: what to show.
     """
     return json.dumps({"schema": 1, "ops": [asdict(op) for op in ops]}, indent=2) + "\n"
-
-
-def _section(op: CoveredOp) -> str:
-    return op.section

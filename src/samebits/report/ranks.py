@@ -12,8 +12,9 @@ from samebits.report import evidence
 from samebits.report import json as json_report
 from samebits.report.notes import sentence
 from samebits.report.reasons import sentence_or_none
-from samebits.report.remedy import Sources, place, source_line
-from samebits.report.style import Style, row
+from samebits.report.remedy import Sources, quotation, shown_site
+from samebits.report.style import Style, count, row, shown_path
+from samebits.report.verdict_text import headline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding
     from samebits.verification.rank_records import LaunchComparison
 
-_COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
 _LEFT_OUT: Mapping[LeftOutCode, str] = {
     LeftOutCode.SHARDS: "{}: shards, each rank has its own part",
     LeftOutCode.OWN: (
@@ -45,9 +45,9 @@ def render(result: RankComparison, style: Style, folder: str) -> str:
         folder: paths are shown relative to it.
     """
     comparison = result.comparison
-    steps, parameters = _counted(comparison.steps, "step"), _counted(len(result.compared), "parameter")
-    told = f"{words(result.ranks)}, {steps}, {parameters} equal at each"
-    lines = headline(comparison, style, told)
+    steps, parameters = count(comparison.steps, "step"), count(len(result.compared), "parameter")
+    compared = f"{words(result.ranks)}, {steps}, {parameters} equal at each"
+    lines = _headline(comparison, style, compared)
     for number, finding in enumerate(comparison.findings):
         lines += _finding(finding, style, folder, number=number)
     lines.append("")
@@ -65,10 +65,6 @@ def left_out_words(left_out: LeftOut) -> str:
     return _LEFT_OUT[left_out.code].format(some(left_out.names))
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def render_launches(comparison: Comparison, ranks: tuple[int, ...], style: Style) -> str:
     """Return the report on two launches that were compared rank by rank.
 
@@ -77,8 +73,8 @@ def render_launches(comparison: Comparison, ranks: tuple[int, ...], style: Style
         ranks: those that both have.
         style: colour and width.
     """
-    told = f"2 launches, {words(ranks)} each, {_counted(comparison.steps, 'step')}"
-    lines = headline(comparison, style, told)
+    compared = f"2 launches, {words(ranks)} each, {count(comparison.steps, 'step')}"
+    lines = _headline(comparison, style, compared)
     for note in comparison.notes if comparison.verdict != "different" else ():
         lines += style.wrap(printable(f"note: {sentence(note)}"), hanging=6)
     return "\n".join(lines)
@@ -99,24 +95,14 @@ def launch_rows(result: LaunchComparison, style: Style, folder: str) -> str:
             lines += row(label, f"rank {rank}: {verification.comparison.final_digest[0]}", style)
     records = (run.record for each in result.ranks.values() for run in each.compared)
     for number, where in enumerate(dict.fromkeys(map(os.path.dirname, records))):
-        inside = os.path.relpath(where, folder)
-        lines += row("" if number else "records", where if inside.startswith("..") else inside, style)
+        lines += row("" if number else "records", shown_path(where, folder), style)
     return "\n".join(["", *lines])
 
 
-def headline(comparison: Comparison, style: Style, told: str) -> list[str]:
-    """Return the verdict in one sentence.
-
-    Args:
-        comparison: the verdict.
-        style: colour and width.
-        told: what was compared, for a verdict without a reason.
-    """
-    text = told if comparison.verdict == "identical" else sentence_or_none(comparison.reason)
-    word = comparison.verdict.replace("_", " ")
-    lines = style.wrap(f"{word}: {printable(text or 'no reason was given')}", hanging=2)
-    lines[0] = style.paint(word, "bold", _COLOURS[comparison.verdict]) + lines[0][len(word) :]
-    return lines
+def _headline(comparison: Comparison, style: Style, compared: str) -> list[str]:
+    """Return the verdict in one sentence; identical runs have no reason, so it says what was compared."""
+    text = compared if comparison.verdict == "identical" else sentence_or_none(comparison.reason)
+    return headline(comparison.verdict, text or "no reason was given", style)
 
 
 def render_json(result: RankComparison) -> str:
@@ -133,10 +119,8 @@ def _finding(finding: Finding, style: Style, folder: str, *, number: int) -> lis
     if number:
         lines += style.wrap(printable(lines_of_evidence[0]), hanging=2)
     if origin.site is not None:
-        lines.append(f"  {place(origin.site, folder)}")
-        text = source_line(origin.site, Sources(folder))
-        if text:
-            lines.append(f"    > {text}")
+        lines.append("  " + style.paint(shown_site(origin.site, folder), "dim"))
+        lines += quotation(origin.site, Sources(folder), style)
     for text in lines_of_evidence[1:]:
         lines += style.wrap(printable(f"  why: {text.replace(folder + os.sep, '')}"), hanging=4)
     if len(origin.names) > 1:

@@ -125,7 +125,7 @@ def _run_failed(which: str, status: int | None, failure: str) -> str:
 
 def _failed_at(failure: str, step: int, status: int) -> str:
     where = f"at step {step}" if step else "before its first step"
-    return f"{failure or 'an exception'} {where} (exit status {status})"
+    return f"{failure or 'an exception'} ({where}, exit status {status})"
 
 
 def _ranks_parted(
@@ -137,8 +137,8 @@ def _ranks_parted(
 ) -> str:
     moment = f"{'before' if before else 'at'} step {step}"
     if len(main) == len(away):
-        return f"{some(names)}: {words([*main, *away])} part {moment}"
-    return f"{some(names)}: {words(away)} part{'s' if len(away) == 1 else ''} from {words(main)} {moment}"
+        return f"{some(names)}: {words([*main, *away])} diverge {moment}"
+    return f"{some(names)}: {words(away)} diverge{'s' if len(away) == 1 else ''} from {words(main)} {moment}"
 
 
 def _ranks_incomplete(
@@ -186,7 +186,7 @@ def _rank_without_record(which: str, ranks: tuple[int, ...]) -> str:
 def _before_record(name: str, status: int) -> str:
     end = f"{name} ended {ended_words(status)} before its record was begun"
     if status == 128 + signal.SIGKILL:
-        return f"{end}; a process that is killed without a word is mostly out of memory, see `ulimit -a` too"
+        return f"{end}; a process killed without a message has mostly run out of memory; see `ulimit -a` too"
     if status in _NOT_LOADED:
         return f"{end}: the interpreter could not be loaded; see what `{sys.executable} -c pass` prints"
     return f"{end}; what it printed on stderr says why (it was run by {sys.executable})"
@@ -228,7 +228,7 @@ _SENTENCES: Mapping[ReasonCode, str | Callable[..., str]] = {
     ReasonCode.STATE_NOT_RECORDED: _state_not_recorded,
     ReasonCode.RUN_FAILED: _run_failed,
     ReasonCode.RUN_NEVER_ENDED: lambda which, failure: (
-        f"the {which} run never ended its record{_in_brackets(failure)}"
+        f"the {which} run did not finish its record{_in_brackets(failure)}"
     ),
     ReasonCode.LEFT_NO_RECORD: lambda status: f"it ended {ended_words(status)} and left no record",
     ReasonCode.TIMED_OUT: "it did not end in {:.0f} s",

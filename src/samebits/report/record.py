@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from samebits._text.printable import printable, shortened
 from samebits.records.events import END
 from samebits.records.kinds import EventKind, Role
+from samebits.report.json import site_json
 from samebits.report.notes import sentence, sentences
 from samebits.report.style import Style, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits._runtime.frames import Site
     from samebits.records.events import Event, RunInfo
 
 _LAST_EVENTS = 8
@@ -142,18 +142,14 @@ def event_json(event: Event) -> str:
             "step": event.step,
             "kind": event.kind,
             "op": event.op,
-            "site": _site_json(event.site),
-            "forward_site": _site_json(event.forward_site),
+            "site": site_json(event.site),
+            "forward_site": site_json(event.forward_site),
             "module": event.module,
             "thread": event.thread,
             "arguments": event.arguments,
             "tensors": tensors,
         }
     )
-
-
-def _site_json(site: Site | None) -> dict[str, Any] | None:
-    return None if site is None else {"file": site.file, "line": site.line, "function": site.function}
 
 
 def _step(event: Event, gradients: dict[str, bytes]) -> StepSummary:

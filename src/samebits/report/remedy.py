@@ -18,7 +18,7 @@ from samebits._text import files
 from samebits._text.printable import printable
 from samebits.report.evidence import intervention_words
 from samebits.report.reasons import sentence_or_none
-from samebits.report.style import LABEL, Style, number, row
+from samebits.report.style import LABEL, Style, count, row, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,11 +87,17 @@ def _line(data: bytes, number: int) -> str:
     return next(itertools.islice(lines, number - 1, None), "")
 
 
-def place(site: Site, folder: str) -> str:
+def quotation(site: Site | None, sources: Sources, style: Style) -> list[str]:
+    """Return a line with the source line of a site, cut to the width; none if it may not be shown."""
+    text = "" if site is None else source_line(site, sources)
+    width = style.width - 6
+    shown = text if len(text) <= width else text[: width - 3] + "..."
+    return ["    > " + style.paint(shown, "bold")] if text else []
+
+
+def shown_site(site: Site, folder: str) -> str:
     """Return `train.py:12 in main`; a path inside `folder` is relative to it."""
-    path = site.file
-    inside = os.path.relpath(path, folder) if os.path.isabs(path) else path
-    shown = path if inside.startswith("..") else inside
+    shown = shown_path(site.file, folder) if os.path.isabs(site.file) else site.file
     function = "" if site.function in ("", "<module>") else f" in {site.function}"
     return printable(f"{shown}:{site.line}{function}")
 
@@ -116,7 +122,7 @@ def _changes(changes: Sequence[LineChange], style: Style, folder: str) -> list[s
         return [_code("before", old.strip(), style), _code("after", new.strip(), style)]
     lines = []
     for change in changes:
-        lines.append(_code("change", place(Site(change.file, change.line, ""), folder), style))
+        lines.append(_code("change", shown_site(Site(change.file, change.line, ""), folder), style))
         lines += [_code("", f"- {line}", style, "red") for line in change.before if line.strip()]
         lines += [_code("", f"+ {line}", style, "green") for line in change.after if line.strip()]
     return lines
@@ -128,7 +134,7 @@ def _code(label: str, text: str, style: Style, *colours: str) -> str:
 
 
 def _tried(trial: RemedyTrial, style: Style) -> list[str]:
-    pairs = "1 pair of runs was" if trial.pairs == 1 else f"{number(trial.pairs)} pairs of runs were"
+    pairs = f"{count(trial.pairs, 'pair')} of runs {'was' if trial.pairs == 1 else 'were'}"
     far = "" if trial.steps is None else f" in the first {trial.steps} steps"
     if trial.of == "pins":
         pinned = f"{intervention_words(trial.interventions)}, {pairs} identical{far}"
@@ -150,18 +156,15 @@ def fix_lines(fix: Fix, style: Style, folder: str) -> list[str]:
         style: colour and width.
         folder: paths are shown relative to it.
     """
-    words = ("applied, " if fix.applied else "") + _confirmed(fix)
-    lines = ["", *style.wrap(printable(f"fix: {words}".replace(folder + os.sep, "")), hanging=2)]
-    lines[1] = style.paint("fix", "bold") + lines[1][len("fix") :]
+    outcome = ("applied, " if fix.applied else "") + _confirmed(fix)
+    lines = ["", *style.titled("fix", printable(outcome.replace(folder + os.sep, "")))]
     for line in fix.diff.decode(errors="replace").splitlines():
         colour = "bold" if line.startswith(("+++", "---")) else _COLOURS.get(line[:1], "")
         text = "  " + printable(line)
         lines.append(style.paint(text, colour) if colour else text)
     lines += [line for why in _refusals(fix) for line in style.wrap(printable(why), indent=2, hanging=4)]
     if fix.diff_file:
-        shown = os.path.relpath(fix.diff_file, folder)
-        where = fix.diff_file if shown.startswith("..") else shown
-        lines.append(style.paint(f"  written to {printable(where)}", "dim"))
+        lines.append(style.paint(f"  written to {printable(shown_path(fix.diff_file, folder))}", "dim"))
     return lines
 
 
@@ -176,5 +179,5 @@ def _confirmed(fix: Fix) -> str:
     if fix.patch is None:
         return "no patch could be made"
     if fix.confirmed:
-        return f"confirmed by {fix.pairs} pair" + ("" if fix.pairs == 1 else "s")
+        return f"confirmed by {count(fix.pairs, 'pair')}"
     return f"not confirmed: {sentence_or_none(fix.still) or 'it was not tried'}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from samebits.report.json import site_json
 from samebits.report.notes import sentences
 from samebits.report.reasons import sentence_or_none
 from samebits.report.resume_reasons import evidence_lines
 
 if TYPE_CHECKING:
-    from samebits._runtime.frames import Site
     from samebits.commands.resume_check.runs import FirstDifference, Kill, Omission, ResumeCheck
 
 SCHEMA = 1
@@ -52,7 +52,7 @@ def _kill(kill: Kill) -> dict[str, Any]:
         "after": kill.after,
         "verdict": kill.verdict,
         "reason": sentence_or_none(kill.reason),
-        "resume_args": list(kill.command),
+        "resume_args": list(kill.resume_args),
         "resumed_at": kill.resumed_at,
         "began_anew": kill.is_fresh,
         "identical_steps": kill.compared,
@@ -64,12 +64,8 @@ def _kill(kill: Kill) -> dict[str, Any]:
 
 
 def _difference(first: FirstDifference) -> dict[str, Any]:
-    return {"step": first.step, "kind": first.kind, "text": first.text, "site": _site(first.site)}
+    return {"step": first.step, "kind": first.kind, "text": first.text, "site": site_json(first.site)}
 
 
 def _omission(kill: Kill, omission: Omission) -> dict[str, Any]:
     return {"what": omission.what, "text": omission.text, "evidence": list(evidence_lines(kill, omission))}
-
-
-def _site(site: Site | None) -> dict[str, Any] | None:
-    return None if site is None else {"file": site.file, "line": site.line, "function": site.function}

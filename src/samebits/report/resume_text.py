@@ -6,28 +6,25 @@ import os
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
-from samebits.records.kinds import EventKind
 from samebits.report.notes import sentences
 from samebits.report.reasons import sentence_or_none
-from samebits.report.remedy import Sources, place, source_line
+from samebits.report.remedy import Sources, quotation, shown_site
 from samebits.report.resume_reasons import evidence_lines
-from samebits.report.style import Style, number
+from samebits.report.sentences import KIND_WORDS
+from samebits.report.style import Style, count, number, row, shown_path
+from samebits.report.verdict_text import COLOURS, headline
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from samebits.commands.resume_check.runs import Kill, Omission, ResumeCheck
 
-_COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
-_LABEL = 16  # columns before the text of a row
 _MOST_NOTES = 4
-_KIND_WORDS = {
-    EventKind.BATCH: "a batch of the DataLoader",
-    EventKind.LOSS: "the loss",
-    EventKind.GRAD: "the gradients",
-    EventKind.STEP: "the state after the step",
-    EventKind.READ: "a value read out of torch",
-    EventKind.SAVE: "a saved value",
-    "steps": "the number of steps", "start": "before the first step",
-}  # fmt: skip
+_KIND_WORDS: Mapping[str, str] = {
+    **KIND_WORDS,
+    "steps": "the number of steps",
+    "start": "before the first step",
+}
 
 
 def render(result: ResumeCheck, style: Style, folder: str, *, verbose: bool = False) -> str:
@@ -39,9 +36,7 @@ def render(result: ResumeCheck, style: Style, folder: str, *, verbose: bool = Fa
         folder: the working folder; paths below it are shown without it.
         verbose: each kill in full, and every run.
     """
-    word = result.verdict.replace("_", " ")
-    lines = style.wrap(f"{word}: {printable(_headline(result))}", hanging=2)
-    lines[0] = style.paint(word, "bold", _COLOURS[result.verdict]) + lines[0][len(word) :]
+    lines = headline(result.verdict, _reason(result), style)
     if result.kills:
         lines += ["", *_table(result, style)]
     shown: list[Kill] = []
@@ -61,7 +56,7 @@ def render(result: ResumeCheck, style: Style, folder: str, *, verbose: bool = Fa
     return "\n".join(lines)
 
 
-def _headline(result: ResumeCheck) -> str:
+def _reason(result: ResumeCheck) -> str:
     reason = sentence_or_none(result.reason) or ""
     if result.verdict == "identical":
         total = sum(kill.compared for kill in result.kills)
@@ -75,12 +70,12 @@ def _table(result: ResumeCheck, style: Style) -> list[str]:
     told = [result.reason]  # a reason in the headline or in a row above is not repeated
     for kill in result.kills:
         start = "-" if kill.resumed_at is None else f"step {kill.resumed_at}"
-        same = "-" if kill.resumed_at is None else f"{kill.compared} step{'' if kill.compared == 1 else 's'}"
-        left = f"  {f'{kill.after} step' + ('' if kill.after == 1 else 's'):>12}  {start:>10}  {same:>9}  "
+        same = "-" if kill.resumed_at is None else count(kill.compared, "step")
+        left = f"  {count(kill.after, 'step'):>12}  {start:>10}  {same:>9}  "
         word, more = kill.verdict.replace("_", " "), "" if kill.reason in told else _result(kill)
         told += [kill.reason] if kill.verdict == "not_judged" else []
         wrapped = style.wrap(word + more, indent=len(left))
-        first = left + style.paint(word, _COLOURS[kill.verdict]) + wrapped[0][len(left) + len(word) :]
+        first = left + style.paint(word, COLOURS[kill.verdict]) + wrapped[0][len(left) + len(word) :]
         lines += [first, *wrapped[1:]]
     return lines
 
@@ -104,21 +99,15 @@ def _different(kill: Kill, style: Style, folder: str) -> list[str]:
     first = kill.difference
     if first is None:
         return []
-    title = f"killed after {kill.after} step{'' if kill.after == 1 else 's'}"
     where = f"step {first.step}, " if first.step is not None else ""
-    lines = style.wrap(f"{title}: first difference at {where}{_KIND_WORDS[first.kind]}", hanging=2)
-    lines[0] = style.paint(title, "bold") + lines[0][len(title) :]
+    title = f"killed after {count(kill.after, 'step')}"
+    lines = style.titled(title, f"first difference at {where}{_KIND_WORDS[first.kind]}")
     if first.site is not None:
-        lines.append("  " + style.paint(place(first.site, folder), "dim"))
-        text = source_line(first.site, Sources(folder, own=True))
-        if text:
-            width = style.width - 6
-            lines.append(
-                "    > " + style.paint(text if len(text) <= width else text[: width - 3] + "...", "bold")
-            )
-    lines += [""] + (_row("what differs", first.text, style) if first.text != _KIND_WORDS[first.kind] else [])
+        lines.append("  " + style.paint(shown_site(first.site, folder), "dim"))
+        lines += quotation(first.site, Sources(folder, own=True), style)
+    lines += [""] + (row("what differs", first.text, style) if first.text != _KIND_WORDS[first.kind] else [])
     if not kill.omissions:
-        lines += _row(
+        lines += row(
             "not restored",
             "nothing was found: parameters, buffers, optimizer, hyperparameters, schedules, generators and "
             "batches were all restored",
@@ -128,10 +117,10 @@ def _different(kill: Kill, style: Style, folder: str) -> list[str]:
         label = "" if index else "not restored"
         lines += _omission(label, omission, evidence_lines(kill, omission), style)
     for note in sentences(kill.notes):
-        lines += _row("note", note, style)
+        lines += row("note", note, style)
     if kill.is_fresh:
         files = ", ".join(kill.written[:_MOST_NOTES]) or "none"
-        lines += _row(
+        lines += row(
             "not resumed",
             f"the run started from the beginning; the killed run left these files: {files}",
             style,
@@ -140,17 +129,10 @@ def _different(kill: Kill, style: Style, folder: str) -> list[str]:
 
 
 def _omission(label: str, omission: Omission, evidence: tuple[str, ...], style: Style) -> list[str]:
-    lines = _row(label, f"- {omission.what}: {omission.text}", style)
+    lines = row(label, f"- {omission.what}: {omission.text}", style)
     for line in evidence:
-        lines += _row("", f"  {line}", style)
+        lines += row("", f"  {line}", style)
     return lines
-
-
-def _row(label: str, text: str, style: Style) -> list[str]:
-    hanging = _LABEL + 2 if text.startswith(("- ", "  ")) else _LABEL
-    first = hanging if text.startswith("  ") else _LABEL
-    wrapped = style.wrap(printable(text.strip()), indent=first, hanging=hanging)
-    return [style.paint(f"  {label:{_LABEL - 2}}", "dim") + wrapped[0][_LABEL:], *wrapped[1:]]
 
 
 def _notes(result: ResumeCheck, style: Style, *, verbose: bool) -> list[str]:
@@ -192,9 +174,8 @@ def _runs(result: ResumeCheck, style: Style, folder: str) -> list[str]:
     )
     if result.runs:
         rows.append(("records", _shown(os.path.dirname(result.runs[0].record), folder)))
-    return [line for label, text in rows for line in _row(label, text, style)]
+    return [line for label, text in rows for line in row(label, text, style)]
 
 
 def _shown(path: str, folder: str) -> str:
-    inside = os.path.relpath(path, folder)
-    return printable(path if inside.startswith("..") else inside)
+    return printable(shown_path(path, folder))

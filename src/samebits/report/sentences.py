@@ -10,7 +10,7 @@ from samebits.comparison.results import site_text
 from samebits.recording.replay_results import SkipReason
 from samebits.records.kinds import EventKind
 from samebits.report.evidence import confirmation
-from samebits.report.style import number
+from samebits.report.style import count, number
 from samebits.rng.sources import words_of
 
 if TYPE_CHECKING:
@@ -19,6 +19,18 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origin, Source
     from samebits.recording.replay_results import ReplaySummary, Skipped
 
+KIND_WORDS: Mapping[str, str] = {
+    EventKind.BATCH: "a batch of the DataLoader",
+    EventKind.DRAW: "a random draw",
+    EventKind.LOSS: "the loss",
+    EventKind.GRAD: "the gradients",
+    EventKind.STEP: "the state after the step",
+    EventKind.RNG: "the random number generators",
+    EventKind.READ: "a value read out of torch",
+    EventKind.SAVE: "a saved value",
+    EventKind.COLLECTIVE: "a collective operation",
+}
+"""What an event was, by its kind."""
 _FRESH = re.compile(r"random\.(Random|seed)|numpy\.random\.SeedSequence|torch\.Generator\.seed")
 _BY_KIND = {
     OriginKind.CONTROL_FLOW: "is where the runs begin to do different things",
@@ -62,7 +74,7 @@ def _what(finding: Finding, taken_from: Source | None) -> str:
 
 def _seeding(origin: Origin, sentence: str, library: str, source: str) -> str:
     if _FRESH.match(source):
-        return f"made a generator of {library}'s without a seed of its own ({source})"
+        return f"made a generator of {library}'s and gave it no seed ({source})"
     if origin.kind == EventKind.RNG and origin.op == "seed" and not source:
         return f"gave {library}'s generator a different seed in each run"
     return sentence.format(library=library)
@@ -99,11 +111,11 @@ _SKIPPED: Mapping[SkipReason, str] = {
 def summary_text(summary: ReplaySummary) -> str:
     """Return `412 calls of 38 operations executed again in 3 steps, all gave the same bits`."""
     times = "" if summary.times == 1 else f" {number(summary.times)} times each"
-    calls, ops = _count(summary.calls, "call"), _count(summary.ops, "operation")
+    calls, ops = count(summary.calls, "call"), count(summary.ops, "operation")
     what = f"{calls} of {ops} executed again{times}"
     unrepeated = len(summary.unrepeated)
-    result = f"{_count(unrepeated, 'operation')} did not repeat" if unrepeated else "all gave the same bits"
-    return f"{what} in {_count(summary.steps, 'step')}, {result}"
+    result = f"{count(unrepeated, 'operation')} did not repeat" if unrepeated else "all gave the same bits"
+    return f"{what} in {count(summary.steps, 'step')}, {result}"
 
 
 def skip_words(skipped: Skipped) -> str:
@@ -126,7 +138,3 @@ def skipped_lines(summary: ReplaySummary) -> list[str]:
         more = f" and {len(names) - _MOST_OPS} more" if len(names) > _MOST_OPS else ""
         lines.append(f"not executed again, {reason}: {', '.join(names[:_MOST_OPS])}{more}")
     return lines
-
-
-def _count(value: int, noun: str) -> str:
-    return f"{number(value)} {noun}" + ("" if value == 1 else "s")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from samebits.commands.spread.remarks import RemarkCode
 from samebits.commands.spread.request import seeds_text
 from samebits.commands.spread.summary import LEAST_EACH, LEAST_PAIRS, ContrastReason, FailureCode
+from samebits.report.style import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,12 +70,7 @@ def _constant_seedings(*constant: Seeding) -> str:
 
 
 def _places(seedings: tuple[Seeding, ...]) -> str:
-    return "; ".join(f"{each.call} at {_shown(each.file)}:{each.line}" for each in seedings[:_MOST_NAMED])
-
-
-def _shown(path: str) -> str:
-    inside = os.path.relpath(path)
-    return path if inside.startswith("..") else inside
+    return "; ".join(f"{each.call} at {shown_path(each.file)}:{each.line}" for each in seedings[:_MOST_NAMED])
 
 
 def _shared_file(path: str) -> str:

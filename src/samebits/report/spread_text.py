@@ -1,15 +1,15 @@
-"""A curve in one line of text."""
+"""The report of a spread as text, with a curve in one line for each seed."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import os
 import shlex
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
 from samebits.report.spread_sentences import NAMES, contrast_sentence, failure_sentence, remark_sentences
+from samebits.report.style import row, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +87,7 @@ _SOURCES = {
 
 
 def render(spread: Spread, style: Style, *, blocks: bool = True) -> str:
-    """The whole report.
+    """Return the whole report.
 
     Args:
         spread: the results.
@@ -248,7 +248,7 @@ def _contrast(contrast: Contrast, metric: str, style: Style) -> list[str]:
 
 
 def figure(value: float, *, sign: bool = False) -> str:
-    """A number with five significant digits."""
+    """Return a number with five significant digits."""
     if not math.isfinite(value):
         return str(value)
     return f"{value:+.5g}" if sign else f"{value:.5g}"
@@ -263,10 +263,8 @@ def _rows(rows: Sequence[tuple[str, str]], style: Style) -> list[str]:
 
 
 def _row(label: str, text: str, style: Style) -> list[str]:
-    wrapped = style.wrap(printable(text), indent=_LABEL, hanging=_LABEL)
-    return [style.paint(f"  {label:{_LABEL - 2}}", "dim") + wrapped[0][_LABEL:], *wrapped[1:]]
+    return row(label, text, style, _LABEL)
 
 
 def _shown(path: str) -> str:
-    inside = os.path.relpath(path)
-    return printable(path if inside.startswith("..") else inside)
+    return printable(shown_path(path))

@@ -1,13 +1,12 @@
-"""The width and colour of text. Words are plain ASCII, which any terminal and log can show."""
+"""The layout of text: width, colour, rows, numbers and paths, in ASCII that any terminal and log can show."""
 
 from __future__ import annotations
 
+import os
 import textwrap
 from dataclasses import dataclass
 
 from samebits._text.printable import printable, shortened
-
-__all__ = ["LABEL", "Style", "number", "printable", "row"]
 
 LABEL = 16  # columns before the text of a row
 _LONGEST = 20_000  # characters of a paragraph: a record may hold texts of megabytes
@@ -45,14 +44,30 @@ class Style:
             break_on_hyphens=False,
         ) or [first.rstrip()]
 
+    def titled(self, title: str, text: str, *names: str) -> list[str]:
+        """Wrap a text after a title and a colon; the title is bold, and in these colours."""
+        lines = self.wrap(f"{title}: {text}", hanging=2)
+        return [self.paint(title, "bold", *names) + lines[0][len(title) :], *lines[1:]]
 
-def row(label: str, text: str, style: Style) -> list[str]:
-    """Return a label and its text in two columns."""
-    hanging = LABEL + 2 if text.startswith("- ") else LABEL
-    wrapped = style.wrap(printable(text), indent=LABEL, hanging=hanging)
-    return [style.paint(f"  {label:{LABEL - 2}}", "dim") + wrapped[0][LABEL:], *wrapped[1:]]
+
+def row(label: str, text: str, style: Style, width: int = LABEL) -> list[str]:
+    """Return a label and its text in two columns; an item of a list hangs below its dash."""
+    hanging = width + 2 if text.startswith(("- ", "  ")) else width
+    wrapped = style.wrap(printable(text), indent=width, hanging=hanging)
+    return [style.paint(f"  {label:{width - 2}}", "dim") + wrapped[0][width:], *wrapped[1:]]
 
 
 def number(value: int) -> str:
     """Return an integer with a space between thousands."""
     return f"{value:,}".replace(",", " ")
+
+
+def count(value: int, noun: str) -> str:
+    """Return `1 run`, `2 runs`."""
+    return f"{number(value)} {noun}" + ("" if value == 1 else "s")
+
+
+def shown_path(path: str, folder: str = ".") -> str:
+    """Return a path relative to a folder if it is inside it."""
+    relative = os.path.relpath(path, folder)
+    return path if relative.startswith("..") else relative

@@ -13,9 +13,9 @@ from samebits.comparison.replayed import Rerun
 from samebits.records.kinds import EventKind
 from samebits.report import evidence
 from samebits.report.notes import gathered, sentences
-from samebits.report.remedy import Sources, fix_lines, place, remedy_lines, source_line
-from samebits.report.sentences import skipped_lines, summary_text, why
-from samebits.report.style import Style, number, row
+from samebits.report.remedy import Sources, fix_lines, quotation, remedy_lines, shown_site
+from samebits.report.sentences import KIND_WORDS, skipped_lines, summary_text, why
+from samebits.report.style import Style, number, row, shown_path
 from samebits.report.verdict_text import reported_lines, verdict_lines
 from samebits.verification.results import Purpose
 
@@ -32,17 +32,6 @@ _MOST_NAMES = 4
 _MOST_NOTES = 4
 _NOTE_LINES = 2
 _OPS = (EventKind.OP, Rerun.REPLAY)
-_KIND_WORDS = {
-    EventKind.BATCH: "a batch of the DataLoader",
-    EventKind.DRAW: "a random draw",
-    EventKind.LOSS: "the loss",
-    EventKind.GRAD: "the gradients",
-    EventKind.STEP: "the state after the step",
-    EventKind.RNG: "the random number generators",
-    EventKind.READ: "a value read out of torch",
-    EventKind.SAVE: "a saved value",
-    EventKind.COLLECTIVE: "a collective operation",
-}
 
 
 def render(result: Verification, style: Style, folder: str, *, verbose: bool = False) -> str:
@@ -162,9 +151,7 @@ def _origin(
     """Return the site of the origin, and its output."""
     origin = finding.origin
     title = "does not repeat" if origin.kind == Rerun.REPLAY else "first difference"
-    lines = style.wrap(f"{title}: {_headline(origin)}", hanging=2)
-    lines[0] = style.paint(title, "bold") + lines[0][len(title) :]
-    lines += _quoted("", origin.site, style, sources)
+    lines = [*style.titled(title, _headline(origin)), *_quoted("", origin.site, style, sources)]
     shown = [origin.site]
     for label, site in (
         ("entered at", origin.entered_site),
@@ -183,7 +170,7 @@ def _rows_of(rows: list[tuple[str, str]], style: Style, sources: Sources) -> lis
 
 
 def _headline(origin: Origin) -> str:
-    what = origin.op if origin.kind in _OPS else _KIND_WORDS.get(origin.kind, origin.kind)
+    what = origin.op if origin.kind in _OPS else KIND_WORDS.get(origin.kind, origin.kind)
     if origin.kind == EventKind.RNG and origin.op == "seed":
         what = "a generator is seeded"
     elif origin.kind not in _OPS and origin.op:
@@ -197,14 +184,9 @@ def _quoted(label: str, site: Site | None, style: Style, sources: Sources) -> li
     """Return the site, and the source line itself."""
     if site is None:
         return [f"  {style.paint('outside Python: no line was found', 'dim')}"] if not label else []
-    text = source_line(site, sources)
     prefix = f"{label} " if label else ""
-    lines = ["  " + style.paint(prefix + place(site, sources.folder), "dim")]
-    if text:
-        width = style.width - 6
-        shown = text if len(text) <= width else text[: width - 3] + "..."
-        lines.append("    > " + style.paint(shown, "bold"))
-    return lines
+    line = "  " + style.paint(prefix + shown_site(site, sources.folder), "dim")
+    return [line, *quotation(site, sources, style)]
 
 
 def _outcome(finding: Finding, other: int, *, everything: bool) -> list[tuple[str, str]]:
@@ -333,7 +315,7 @@ def _others(title: str, findings: Sequence[Finding], style: Style, folder: str) 
         return []
     lines = ["", style.paint(title, "bold")]
     for finding in findings[:_MOST_FINDINGS]:
-        where = f", {place(finding.origin.site, folder)}" if finding.origin.site is not None else ""
+        where = f", {shown_site(finding.origin.site, folder)}" if finding.origin.site is not None else ""
         cause = f" ({finding.cause})" if finding.cause != Cause.UNKNOWN else ""
         lines += style.wrap(f"{_headline(finding.origin)}{where}{cause}", indent=2, hanging=4)
     if len(findings) > _MOST_FINDINGS:
@@ -439,5 +421,4 @@ def _next(result: Verification, folder: str) -> str:
 
 
 def _shown(path: str, folder: str) -> str:
-    inside = os.path.relpath(path, folder)
-    return printable(path if inside.startswith("..") else inside)
+    return printable(shown_path(path, folder))

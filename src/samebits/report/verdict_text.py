@@ -8,25 +8,30 @@ from samebits._text.printable import printable
 from samebits.causes import Cause
 from samebits.report import evidence
 from samebits.report.reasons import sentence_or_none
-from samebits.report.remedy import Sources, place, source_line
-from samebits.report.style import Style, number
+from samebits.report.remedy import Sources, quotation, shown_site
+from samebits.report.style import Style, count, number
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Comparison, Finding
+    from collections.abc import Mapping
+
+    from samebits.comparison.results import Comparison, Finding, Verdict
     from samebits.verification.results import Verification
 
-_COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
+COLOURS: Mapping[Verdict, str] = {"identical": "green", "different": "red", "not_judged": "yellow"}
 _MOST = 6
 _READS = {"repr": "printed", "format": "formatted"}
 
 
 def verdict_lines(result: Verification, style: Style) -> list[str]:
     """Return the verdict in a sentence."""
-    word = result.comparison.verdict.replace("_", " ")
     say = {"identical": _identical, "different": _different, "not_judged": _not_judged}
-    lines = style.wrap(f"{word}: {printable(say[result.comparison.verdict](result))}", hanging=2)
-    lines[0] = style.paint(word, "bold", _COLOURS[result.comparison.verdict]) + lines[0][len(word) :]
-    return lines
+    verdict = result.comparison.verdict
+    return headline(verdict, say[verdict](result), style)
+
+
+def headline(verdict: Verdict, text: str, style: Style) -> list[str]:
+    """Return the verdict in its colour, followed by what there is to say of it."""
+    return style.titled(verdict.replace("_", " "), printable(text), COLOURS[verdict])
 
 
 def reported_lines(comparison: Comparison, style: Style, sources: Sources) -> list[str]:
@@ -42,25 +47,19 @@ def reported_lines(comparison: Comparison, style: Style, sources: Sources) -> li
     return [*lines, "", *style.wrap(_hint(comparison, sources.folder), hanging=2)]
 
 
-def count(value: int, noun: str) -> str:
-    """Return `1 run`, `2 runs`."""
-    return f"{number(value)} {noun}" + ("" if value == 1 else "s")
-
-
 def _line(finding: Finding, style: Style, sources: Sources) -> list[str]:
     origin = finding.origin
-    where = place(origin.site, sources.folder) if origin.site is not None else "an unknown line"
+    where = shown_site(origin.site, sources.folder) if origin.site is not None else "an unknown line"
     how = _READS.get(origin.op or "", origin.op or "read")
     said = [how, *evidence.sentences(finding.diagnosis.evidence)]
-    lines = ["  " + style.paint(f"{where} ({printable('; '.join(said))})", "dim")]
-    text = source_line(origin.site, sources) if origin.site is not None else ""
-    return [*lines, "    > " + style.paint(text[: style.width - 6], "bold")] if text else lines
+    line = "  " + style.paint(f"{where} ({printable('; '.join(said))})", "dim")
+    return [line, *quotation(origin.site, sources, style)]
 
 
 def _hint(comparison: Comparison, folder: str) -> str:
     """Say what a value that is only reported may be, and how to leave it out of the verdict."""
     sites = [finding.origin.site for finding in comparison.findings if finding.cause == Cause.WALL_CLOCK]
-    times = ", ".join(dict.fromkeys(place(site, folder) for site in sites if site is not None))
+    times = ", ".join(dict.fromkeys(shown_site(site, folder) for site in sites if site is not None))
     what = f"The time taken at {times} is only reported: a log value. " if times else ""
     rest = "Nothing that was trained or saved depends on these values."
     return f"hint: {what}{rest} With --state-only the exit status is 0."

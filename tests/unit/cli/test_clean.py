@@ -99,6 +99,8 @@ def test_links_are_left_alone_with_what_they_lead_to(folder, tmp_path, monkeypat
     assert (folder / "y-1.sbr").exists()
 
 
-def test_a_folder_without_records_is_no_error(tmp_path, monkeypatch):
+def test_a_folder_without_records_is_no_error(tmp_path, monkeypatch, capsys):
+    """It says that there is nothing to remove."""
     monkeypatch.chdir(tmp_path)
     assert main(["clean"]) == 0
+    assert capsys.readouterr().out == "no records to remove in .samebits\n"

@@ -200,6 +200,14 @@ def test_a_folder_without_a_name_is_refused_before_the_script_starts(tmp_path, c
     assert "started" not in printed.out
 
 
+def test_a_record_without_a_name_is_refused(tmp_path, capsys):
+    """An empty path would be the working folder."""
+    script = tmp_path / "train.py"
+    script.touch()
+    assert main(["run", "--record", "", str(script)]) == 2
+    assert "--record is empty; expected the path of a file" in capsys.readouterr().err
+
+
 def test_version(capsys):
     """Plain."""
     import samebits

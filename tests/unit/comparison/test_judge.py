@@ -430,7 +430,7 @@ def test_a_run_that_did_not_end_is_not_judged(status):
     record = broken.record(status=status, failure="ValueError: no", exit_status=1)
     result = judge(train(3).record(), record)
     assert result.verdict == "not_judged"
-    how = "failed with status 1" if status == "failed" else "never ended its record"
+    how = "failed with status 1" if status == "failed" else "did not finish its record"
     assert reason_of(result) == f"the second run {how} (ValueError: no); 2 steps of both could be compared"
 
 

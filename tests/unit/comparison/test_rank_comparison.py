@@ -45,7 +45,7 @@ def test_replicas_that_part(ddp):
     comparison = compared(left, right).comparison
 
     assert comparison.verdict == "different"
-    assert reason_of(comparison) == "w, w.momentum: ranks 0 and 1 part at step 1"
+    assert reason_of(comparison) == "w, w.momentum: ranks 0 and 1 diverge at step 1"
     finding = comparison.findings[0]
     assert (finding.origin.step, finding.origin.names, finding.origin.site.line) == (
         1,
@@ -62,7 +62,7 @@ def test_the_odd_one_of_three_ranks_is_named():
         trained([1, 2], **everyone), trained([1, 7], **everyone), trained([1, 2], **everyone)
     ).comparison
 
-    assert reason_of(comparison) == "w, w.momentum: rank 1 parts from ranks 0 and 2 at step 1"
+    assert reason_of(comparison) == "w, w.momentum: rank 1 diverges from ranks 0 and 2 at step 1"
 
 
 def test_equal_gradients_point_to_the_optimizer():
@@ -76,7 +76,7 @@ def test_replicas_that_differ_before_the_first_step():
     """A model that one rank loaded after it was wrapped."""
     comparison = compared(trained([1, 2], start=0), trained([3, 4], start=7)).comparison
 
-    assert reason_of(comparison) == "w: ranks 0 and 1 part before step 0"
+    assert reason_of(comparison) == "w: ranks 0 and 1 diverge before step 0"
 
 
 def test_what_is_each_ranks_own_is_no_difference():

@@ -13,7 +13,7 @@ from samebits.report.cost import _UNMEASURED, render_cost, render_cost_json, unm
 from samebits.report.style import Style
 from samebits.switches.switch import Control
 
-REQUEST = CostRequest(Target("train.py", None, ()), Path("x"), Control())
+REQUEST = CostRequest(Target("train.py", None, ()), Path("x"), Control(), 5, 20, 3, "nothing")
 
 
 @pytest.mark.parametrize("width", [40, 80, 100])

@@ -40,7 +40,7 @@ ALL = (
 )
 HERE = EnvironmentSnapshot(
     interpreter=Interpreter("3.11.7", "random"),
-    cpus=Cpus("A Processor", "x86_64", (), usable=1),
+    cpus=Cpus("A Processor", "x86_64", usable=1),
     torch=Torch(version="2.13.0", threads=1),
     digest=DigestCheck(library=True, backend="avx2"),
     record_folder=RecordFolder("/code/.samebits", "", 10**9, "clean"),
@@ -103,7 +103,7 @@ def test_all_switches():
     shown = render_text(here, THREATS, Request(PROMISES, all_switches=True), Style(width=80))
 
     assert "  deterministic-algorithms  off -> on\n      at any time; ops that add" in shown
-    assert "  sdp                       off (held as found)\n" in shown
+    assert "  sdp                       off (kept as it is)\n" in shown
     assert "  NCCL_ALGO                 not set -> on (not needed here)\n" in shown
     assert "  cudnn                     missing: not in this build\n" in shown
     assert "  MKL_CBWR                  x (expected a branch)\n" in shown

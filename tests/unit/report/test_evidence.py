@@ -94,7 +94,7 @@ CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
         (("clock",), "time.time"),
         "time.time is not the reason, or not the only one",
     ),
-    CODE.RANKS_DIFFER: ((text_reason("w: rank 1 parts from rank 0 at step 2"),), "from rank 0 at step 2"),
+    CODE.RANKS_DIFFER: ((text_reason("w: rank 1 diverges from rank 0 at step 2"),), "from rank 0 at step 2"),
     CODE.DIFFERENT_BEFORE_FIRST_STEP: ((), "differently after the wrapping"),
     CODE.NO_GRADIENT: ((), "in that step"),
     CODE.GRADIENTS_EQUAL: ((), "a step that one rank left out)"),

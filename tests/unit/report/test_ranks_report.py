@@ -20,7 +20,7 @@ SITE = Site("/code/train.py", 12, "main")
 PARTED = RankComparison(
     Comparison(
         "different",
-        text_reason("w: ranks 0 and 1 part at step 2"),
+        text_reason("w: ranks 0 and 1 diverge at step 2"),
         4,
         (
             finding(
@@ -47,7 +47,7 @@ def test_what_differs_is_said_in_order():
     """The verdict, the line, why, and what was not compared; no control characters."""
     text = render(PARTED, Style(), "/code")
 
-    assert text.startswith("different: w: ranks 0 and 1 part at step 2\n\n  train.py:12 in main")
+    assert text.startswith("different: w: ranks 0 and 1 diverge at step 2\n\n  train.py:12 in main")
     order = [
         "why",
         "in that step: w, b",

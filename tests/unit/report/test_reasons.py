@@ -46,6 +46,6 @@ def test_a_reason_may_hold_another() -> None:
     ending = Reason.of(ReasonCode.FAILED_AT, "ValueError: no", 3, 1)
     whole = Reason.of(ReasonCode.FAILED_IN_ONE, "a.py", 2, ending, True, False)
     assert sentence(Reason.of(ReasonCode.OF_RANK, 1, Reason.of(ReasonCode.IN_CHILD, "c-1", whole))) == (
-        "rank 1: in the child process c-1: a.py failed in run 2 only: ValueError: no at step 3 (exit status "
+        "rank 1: in the child process c-1: a.py failed in run 2 only: ValueError: no (at step 3, exit status "
         "1); run 1 was stopped at a difference"
     )

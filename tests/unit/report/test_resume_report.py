@@ -24,7 +24,7 @@ NOTE = Note.of(NoteCode.GENERATORS_IDLE, "NumPy's global generator")
 
 def shown(verdict: str, reason: Reason, *kills: Kill) -> str:
     """The report on one line: how it is wrapped does not matter here."""
-    result = ResumeCheck(verdict, reason, ("train.py",), 10, kills, (), 1.0)
+    result = ResumeCheck(verdict, reason, 10, kills, (), 1.0)
     return " ".join(render(result, STYLE, "/code").split())
 
 
@@ -160,7 +160,7 @@ def test_where_the_parameters_match_nothing_the_files_are_listed():
     lost = Omission("parameters", "they are not restored")
     kill = Kill(4, "different", reason, difference=start, omissions=(lost,), written=("last.pt",))
 
-    found = json.loads(resume_json.render(ResumeCheck("different", reason, (), 10, (kill,), (), 1.0)))
+    found = json.loads(resume_json.render(ResumeCheck("different", reason, 10, (kill,), (), 1.0)))
 
     words = "the killed run had written last.pt"
     assert words in shown("different", reason, kill)

@@ -332,10 +332,10 @@ FAILED = {"status": "failed", "failure": "ValueError: no", "steps": 3, "exit_sta
 @pytest.mark.parametrize(
     ("failing", "reason"),
     [
-        (("run-1", "run-2"), "train.py failed in both runs: ValueError: no at step 3 (exit status 1)"),
+        (("run-1", "run-2"), "train.py failed in both runs: ValueError: no (at step 3, exit status 1)"),
         (
             ("run-2",),
-            "train.py failed in run 2 only: ValueError: no at step 3 (exit status 1); run 1 did not fail",
+            "train.py failed in run 2 only: ValueError: no (at step 3, exit status 1); run 1 did not fail",
         ),
     ],
 )

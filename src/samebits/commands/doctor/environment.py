@@ -1,13 +1,12 @@
-"""The environment that a script would run in: collected once, then only read."""
+"""The environment that a script would run in, and which switches matter there. Collected once, then read."""
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,6 @@ class Cpus:
     Args:
         processor: as it names itself.
         architecture: such as `x86_64`.
-        instructions: vector instruction sets that numeric libraries choose code by.
         usable: how many this process may use.
         quota: how many it may use on average by its control group; None without a limit.
         kinds: the kinds of cores, where there is more than one.
@@ -42,7 +40,6 @@ class Cpus:
 
     processor: str
     architecture: str
-    instructions: tuple[str, ...]
     usable: int
     quota: float | None = None
     kinds: tuple[str, ...] = ()
@@ -184,31 +181,43 @@ class EnvironmentSnapshot:
     fixable_layout: bool = True
 
 
-def to_facts(value: Any) -> dict[str, Any]:
-    """Return a dataclass of this module as JSON can hold it."""
-    return dataclasses.asdict(value)
+# Variables that only some packages read: the beginning of the name, and the distributions.
+_READERS = {
+    "FLASH_ATTENTION_DETERMINISTIC": ("flash-attn", "flash-attn-3"),
+    "NVTE_": ("transformer-engine",),
+    "MAMBA_": ("mamba-ssm",),
+    "CAUSAL_CONV1D_": ("causal-conv1d",),
+    "HOROVOD_": ("horovod",),
+    "HCCL_": ("torch-npu",),
+    "TRITON_": ("triton", "pytorch-triton", "triton-rocm"),
+}
+_ACCELERATOR_WORDS = ("cudnn", "cublas", "cuda", "nvidia", "tf32", "tunableop", "cusolver", "sdpa", "sdp")
 
 
-def torch_from(facts: dict[str, Any]) -> Torch:
-    """Read what `to_facts` wrote, after it went through JSON."""
-    gpus = tuple(Gpu(**gpu) for gpu in facts["gpus"])
-    return Torch(**{**facts, "gpus": gpus, "backends": tuple(facts["backends"])})
+def readers_of(switch: str) -> tuple[str, ...]:
+    """Return the only packages that read that variable; empty when torch or a library below it does."""
+    return next((packages for start, packages in _READERS.items() if switch.startswith(start)), ())
 
 
-def interpreter_from(facts: dict[str, Any]) -> Interpreter:
-    """Read what `to_facts` wrote, as `torch_from` does."""
-    return Interpreter(**{key: _frozen(value) for key, value in facts.items()})
+def is_relevant(view: SwitchView, snapshot: EnvironmentSnapshot) -> bool:
+    """Tell whether that switch can change bits with this torch, these packages and these devices."""
+    if view.missing:
+        return False
+    readers = readers_of(view.name)
+    if readers:
+        return any(package in snapshot.packages for package in readers)
+    if "process group" in view.when:
+        is_distributed = snapshot.variables.get("WORLD_SIZE", "1") not in {"", "0", "1"}
+        return len(snapshot.torch.gpus) > 1 or is_distributed
+    about_gpus = "CUDA" in view.when or any(word in view.name.lower() for word in _ACCELERATOR_WORDS)
+    return bool(snapshot.torch.cuda) or not about_gpus
 
 
-def cpus_from(facts: dict[str, Any]) -> Cpus:
-    """Read what `to_facts` wrote, as `torch_from` does."""
-    return Cpus(**{key: _frozen(value) for key, value in facts.items()})
+def relevant_switches(snapshot: EnvironmentSnapshot) -> Iterator[SwitchView]:
+    """Yield the switches that can change bits in this environment."""
+    return (view for view in snapshot.switches if is_relevant(view, snapshot))
 
 
-def switch_from(facts: dict[str, Any]) -> SwitchView:
-    """Read what `to_facts` wrote, as `torch_from` does."""
-    return SwitchView(**{key: _frozen(value) for key, value in facts.items()})
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def differing(snapshot: EnvironmentSnapshot) -> tuple[SwitchView, ...]:
+    """Return the relevant switches that control would change, or whose value is not possible."""
+    return tuple(view for view in relevant_switches(snapshot) if not view.fits or view.problem)

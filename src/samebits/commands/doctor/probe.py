@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import json
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.address_layout import can_fix_layout
-from samebits.commands.doctor.environment import Cpus, Gpu, Interpreter, SwitchView, Torch, to_facts
+from samebits.commands.doctor.environment import Cpus, DigestCheck, Gpu, Interpreter, SwitchView, Torch
 from samebits.environment import collect
 from samebits.environment.resources import read_kinds, read_quota
 from samebits.switches.table import TABLE
@@ -31,6 +32,13 @@ _MORE_VARIABLES = (
     *("FLASH_ATTENTION_DETERMINISTIC", "MAMBA_DETERMINISTIC", "CAUSAL_CONV1D_DETERMINISTIC"),
     *("HOROVOD_FUSION_THRESHOLD", "DISABLE_ADDMM_CUDA_LT", "LOCAL_WORLD_SIZE", "WORLD_SIZE"),
 )
+# From tests/unit/digest/test_golden.py: the same on every machine and with every back end.
+_KNOWN_DIGESTS = {
+    "ones(3)": "60920883552aaa224ce28278b7fcc50a",
+    "1025 bytes": "a019e9ca7cafb856176db35b26906318",
+    "a strided view": "afde54aa56e471564a099af3810a9a5c",
+    "1000 blocks": "ec8700811ef67adb79bb77a3d9663217",
+}
 
 
 def main(arguments: list[str], startup_modules: Collection[str]) -> None:
@@ -42,26 +50,27 @@ def main(arguments: list[str], startup_modules: Collection[str]) -> None:
         startup_modules: modules that were imported before samebits.
     """
     answer, folder, with_torch = int(arguments[0]), arguments[1], arguments[2] == "1"
-    facts = look(folder, startup_modules, with_torch=with_torch)
+    facts = collect_facts(folder, startup_modules, with_torch=with_torch)
     os.write(answer, json.dumps(facts).encode())
 
 
-def look(folder: str, startup_modules: Collection[str], *, with_torch: bool) -> dict[str, Any]:
+def collect_facts(folder: str, startup_modules: Collection[str], *, with_torch: bool) -> dict[str, Any]:
     """Return the facts as JSON can hold them."""
     if not getattr(sys.flags, "safe_path", sys.flags.isolated):
         sys.path.insert(0, folder)  # as for a script that lies there
     error = _import_torch() if with_torch else ""
     usable = with_torch and not error
-    gpus, cuda_error = _look_at_gpus() if usable else ((), "")
+    gpus, cuda_error = _find_gpus() if usable else ((), "")
     environment = collect(Path(folder))
     torch = _describe_torch(environment, gpus, cuda_error) if usable else Torch(error=error)
+    more_variables = {name: os.environ[name] for name in _MORE_VARIABLES if name in os.environ}
     return {
-        "interpreter": to_facts(_describe_interpreter(environment, startup_modules)),
-        "cpus": to_facts(_describe_cpus(environment)),
-        "torch": {**to_facts(torch), "file": _torch_file()},
-        "digest": _try_digest() if usable else None,
-        "switches": [to_facts(view) for view in view_switches()] if usable else [],
-        "variables": {**environment.variables, **_more_variables()},
+        "interpreter": dataclasses.asdict(_describe_interpreter(environment, startup_modules)),
+        "cpus": dataclasses.asdict(_describe_cpus(environment)),
+        "torch": {**dataclasses.asdict(torch), "file": _torch_file()},
+        "digest": dataclasses.asdict(_try_digest()) if usable else None,
+        "switches": [dataclasses.asdict(_view(switch)) for switch in TABLE] if usable else [],
+        "variables": {**environment.variables, **more_variables},
         "packages": installed_packages(),
         "fixable_layout": can_fix_layout(),
     }
@@ -87,7 +96,7 @@ def _torch_file() -> str:
     return spec.origin or "" if spec else ""
 
 
-def _look_at_gpus() -> tuple[tuple[Gpu, ...], str]:
+def _find_gpus() -> tuple[tuple[Gpu, ...], str]:
     """Start CUDA and return the GPUs, and why that failed if torch was built for it."""
     import torch
 
@@ -134,15 +143,10 @@ def _describe_cpus(environment: Environment) -> Cpus:
     return Cpus(
         processor=machine.processor,
         architecture=machine.architecture,
-        instructions=machine.instructions,
         usable=machine.cpus,
         quota=read_quota(),
         kinds=read_kinds(),
     )
-
-
-def _more_variables() -> dict[str, str]:
-    return {name: os.environ[name] for name in _MORE_VARIABLES if name in os.environ}
 
 
 def installed_packages() -> dict[str, str]:
@@ -168,25 +172,38 @@ def _backends() -> tuple[str, ...]:
     return tuple(sorted({entry.name for entry in metadata.entry_points(group="torch.backends")}))
 
 
-def _try_digest() -> dict[str, Any]:
+def _try_digest() -> DigestCheck:
     """Digest known values; their digests must be the same on every machine."""
     from samebits.digest.native import find_library
 
     library = find_library() is not None
     try:
-        from samebits.commands.doctor._digest_test import backend, failure
+        from samebits.digest import backend_name
 
-        return {"library": library, "backend": backend(), "error": failure()}
+        return DigestCheck(library, backend_name(), _wrong_digests())
     except Exception as error:  # noqa: BLE001  # whatever breaks the digest breaks every proof
-        return {"library": library, "backend": "", "error": str(error)}
+        return DigestCheck(library, "", str(error))
 
 
-def view_switches() -> tuple[SwitchView, ...]:
-    """Read every switch of the table now; modules that hold one are imported."""
-    return tuple(map(_view, TABLE))
+def _wrong_digests() -> str:
+    """Name the values with a wrong digest; empty when all are right."""
+    import torch
+
+    from samebits.digest import digest
+
+    quarters = (torch.arange(256_000) % 31 - 15) / 4
+    values = {
+        "ones(3)": torch.ones(3),
+        "1025 bytes": torch.arange(1025).to(torch.uint8),
+        "a strided view": quarters[: 33 * 65].view(33, 65).t(),
+        "1000 blocks": quarters,
+    }
+    wrong = [name for name, value in values.items() if str(digest(value)) != _KNOWN_DIGESTS[name]]
+    return f"wrong digest of {', '.join(wrong)}" if wrong else ""
 
 
 def _view(switch: Switch) -> SwitchView:
+    """Return a switch as it is now; the module that holds it is imported."""
     handle = switch.handle
     with contextlib.suppress(Exception):  # `missing` tells what this build lacks
         if handle.module:

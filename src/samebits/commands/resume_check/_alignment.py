@@ -20,7 +20,6 @@ from samebits.comparison.steps import compare_tables
 from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from samebits.commands.resume_check._state_log import Before, Digests, StateLogLines
@@ -193,13 +192,11 @@ class Course:
         compared: how many optimizer steps are identical, from the first on.
         difference: the first difference.
         steps: how many optimizer steps the second run made.
-        drawn: generators that the whole run drew from in the compared steps or later.
     """
 
     compared: int
     difference: FirstDifference | None
     steps: int
-    drawn: frozenset[str] = frozenset()
 
 
 def compare_from(whole: Record, other: Record, start: int, *, to_end: bool = True) -> Course:
@@ -211,12 +208,10 @@ def compare_from(whole: Record, other: Record, start: int, *, to_end: bool = Tru
         start: number of the step of the whole run.
         to_end: whether events after the last step are compared too.
     """
-    ours = _from(optimizer_steps(whole), start)
+    ours = islice(optimizer_steps(whole), start, None)
     compared = made = 0
     difference: FirstDifference | None = None
-    drawn: set[str] = set()
     for a, b in zip_longest(ours, optimizer_steps(other)):
-        drawn |= a.drawn if a is not None else set()
         is_step = b is not None and is_optimizer_step(b)
         made += is_step
         if difference is not None or a is None or b is None or is_step != is_optimizer_step(a):
@@ -225,12 +220,7 @@ def compare_from(whole: Record, other: Record, start: int, *, to_end: bool = Tru
             is_first = made == 1 and is_step
             difference = _difference((whole, other), (a, b), start + compared, is_first=is_first)
         compared += is_step and difference is None
-    return Course(compared, difference, made, frozenset(drawn))
-
-
-def _from(steps: Iterator[Step], start: int) -> Iterator[Step]:
-    """Return the steps from an optimizer step on."""
-    return islice(steps, start, None)
+    return Course(compared, difference, made)
 
 
 def _difference(

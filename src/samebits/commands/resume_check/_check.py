@@ -55,7 +55,6 @@ class ResumeRequest:
         environment: variables that every run has beside the user's own.
         no_arguments: keep none of the script's arguments in the records.
         budget: seconds after which no further kill is begun; None for no end.
-        most_bytes: the largest working folder that is copied.
     """
 
     target: Target
@@ -72,7 +71,6 @@ class ResumeRequest:
     environment: Mapping[str, str] = field(default_factory=dict)
     no_arguments: bool = False
     budget: float | None = None
-    most_bytes: int = 2 << 30
 
 
 def resume_check(request: ResumeRequest, announce: Callable[[str], None] | None = None) -> ResumeCheck:
@@ -88,18 +86,17 @@ def resume_check(request: ResumeRequest, announce: Callable[[str], None] | None 
     """
     started = time.monotonic()
     maker = RunMaker(request, announce or (lambda _: None))
-    command = _command(request)
     try:
-        return _check(request, maker, command, started)
+        return _check(request, maker, started)
     finally:
         maker.clean()
 
 
-def _check(request: ResumeRequest, maker: RunMaker, command: tuple[str, ...], started: float) -> ResumeCheck:
+def _check(request: ResumeRequest, maker: RunMaker, started: float) -> ResumeCheck:
     run = maker.whole()
     steps, reason = _fitness(request, maker)
     if reason is not None:
-        return ResumeCheck("not_judged", reason, command, steps, (), maker.runs, time.monotonic() - started)
+        return ResumeCheck("not_judged", reason, steps, (), maker.runs, time.monotonic() - started)
     points = kill_points(request, steps)
     whole = WholeRun(maker.record("whole"), maker.log("whole"), read_lines(maker.log("whole")))
     kills: list[Kill] = []
@@ -114,7 +111,7 @@ def _check(request: ResumeRequest, maker: RunMaker, command: tuple[str, ...], st
         except KeyboardInterrupt:
             interrupted = True
             break
-        if kills[-1].verdict == "not_judged" and kills[-1].is_unrepeatable:
+        if kills[-1].is_unrepeatable:
             break
     try:
         kills = kills if interrupted else _settled(maker, whole, kills)
@@ -127,7 +124,7 @@ def _check(request: ResumeRequest, maker: RunMaker, command: tuple[str, ...], st
         reason = Reason.of(ReasonCode.NO_RUN_RESUMED)
     digests = _final_digests(maker, whole, kills)
     return ResumeCheck(
-        verdict, reason, command, steps, tuple(kills), maker.runs, time.monotonic() - started,
+        verdict, reason, steps, tuple(kills), maker.runs, time.monotonic() - started,
         (*notes, *_run_notes(run.info.notes if run.info else ())), digests, interrupted,
     )  # fmt: skip
 
@@ -232,12 +229,6 @@ def _last_state(path: Path) -> str:
                 state = {}
                 update(state, step)
     return hashlib.blake2b(b"".join(sorted(state.values())), digest_size=16).hexdigest() if state else ""
-
-
-def _command(request: ResumeRequest) -> tuple[str, ...]:
-    target = request.target
-    first = (target.script,) if target.script is not None else ("-m", str(target.module))
-    return (*first, *target.arguments)
 
 
 def _run_notes(notes: tuple[Note, ...]) -> tuple[Note, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from samebits.verification.isolation import newest_first
 if TYPE_CHECKING:
     from samebits._runtime.frames import Site
     from samebits.commands.resume_check._alignment import Course, Start, WholeRun
-    from samebits.commands.resume_check._state_log import Before
+    from samebits.commands.resume_check._state_log import Before, StateLogLines
     from samebits.commands.resume_check.runs import RunMaker
     from samebits.comparison.lookup import Record
     from samebits.comparison.steps import Step
@@ -57,7 +57,7 @@ def resume_run(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
     except NothingFoundError as error:
         reason = Reason.of(ReasonCode.NO_FILE_TO_RESUME, after, str(error), kill.written)
         return replace(kill, verdict="not_judged", reason=reason)
-    kill = replace(kill, command=words)
+    kill = replace(kill, resume_args=words)
     ending = _ending(run)
     if ending is not None:
         reason = Reason.of(ReasonCode.RESUMED_RUN_FAILED, after, ending)
@@ -101,35 +101,36 @@ def _compared(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
         difference = course.difference or _other_number(whole, a, b, start.step, course)
         if difference is None:
             return _identical(maker, whole, a, (kill, start, first))
-        others = _Other(b, maker, name, first)
-        missing = _explained(whole, a, others, start, difference)
+        resumed = _Resumed(b, read_lines(maker.log(name)), first)
+        missing = _explained(whole, a, resumed, start, difference)
     reason = Reason.of(ReasonCode.RESUMED_DIFFERS, kill.after, kill.is_fresh, difference)
     shown = replace(difference, site=_original(maker, difference.site))
     return replace(kill, verdict="different", reason=reason, difference=shown, omissions=tuple(missing))
 
 
-class _Other:
-    """The resumed run."""
+@dataclass(frozen=True)
+class _Resumed:
+    """The resumed run: its record, its state log, and the state before its first step."""
 
-    def __init__(self, record: Record, maker: RunMaker, name: str, first: Before) -> None:
-        self.record, self.first = record, first
-        self.lines = read_lines(maker.log(name))
+    record: Record
+    lines: StateLogLines
+    first: Before
 
 
 def _explained(
-    whole: WholeRun, record: Record, other: _Other, start: Start, difference: FirstDifference
+    whole: WholeRun, record: Record, resumed: _Resumed, start: Start, difference: FirstDifference
 ) -> list[Omission]:
     """Return what was not restored, and the wrong batch at the first difference."""
-    at = boundary(whole, start, other.first)
+    at = boundary(whole, start, resumed.first)
     if at is None or start.step is None:
         return []
-    loaded = Loaded(other.lines, other.record)
-    first = [batch for batch in other.lines.batches if batch.step == 0]
+    loaded = Loaded(resumed.lines, resumed.record)
+    first = [batch for batch in resumed.lines.batches if batch.step == 0]
     contents = frozenset(d[:_SHORT].hex() for batch in first for d in loaded.contents(batch))
     others = omissions(whole, record, at, contents)
     step = start.step if difference.step is None else difference.step
     batch = wrong_batch(Loaded(whole.lines, record), loaded, step, start.step)
-    lost = _lost_backwards(record, other.record, start.step)
+    lost = _lost_backwards(record, resumed.record, start.step)
     return [*([batch] if batch else []), *([lost] if lost else []), *others]
 
 

@@ -125,7 +125,7 @@ def boundary(whole: WholeRun, start: Start, resumed: Before) -> Boundary | None:
 def hidden(whole: WholeRun, record: Record, at: Boundary) -> list[Omission]:
     """Return what was not restored though the bits were the same: it may show in a longer run."""
     state = state_before(whole, record, at.due.step)
-    return [*_tensors(state, at, Role.BUFFER), *_tensors(state, at, Role.OPTIMIZER), *_settings(at)]
+    return [*_buffers(state, at), *_optimizer(state, at), *_settings(at)]
 
 
 def omissions(whole: WholeRun, record: Record, at: Boundary, contents: frozenset[str]) -> list[Omission]:
@@ -140,8 +140,8 @@ def omissions(whole: WholeRun, record: Record, at: Boundary, contents: frozenset
     state = state_before(whole, record, at.due.step)
     state_omissions = [
         *_parameters(at),
-        *_tensors(state, at, Role.BUFFER),
-        *_tensors(state, at, Role.OPTIMIZER),
+        *_buffers(state, at),
+        *_optimizer(state, at),
         *_settings(at),
         *_generators(whole, record, at),
     ]
@@ -159,37 +159,40 @@ def _parameters(at: Boundary) -> list[Omission]:
     return [Omission("parameters", text + fresh)]
 
 
-def _tensors(state: dict[tuple[Role, str], str], at: Boundary, role: Role) -> list[Omission]:
-    """Return the buffers, or the optimizer state, that were not restored."""
-    if (at.due.buffers, at.resumed.buffers)[role == Role.OPTIMIZER] == "" and role == Role.BUFFER:
+def _buffers(state: dict[tuple[Role, str], str], at: Boundary) -> list[Omission]:
+    """Return the buffers that were not restored."""
+    if not at.due.buffers or at.due.buffers == at.resumed.buffers:
         return []
-    same = (
-        at.due.buffers == at.resumed.buffers
-        if role == Role.BUFFER
-        else at.due.optimizer == at.resumed.optimizer
-    )
-    if same:
+    due, resumed = _of_role(state, at, Role.BUFFER)
+    wrong = [name for name in due if name in resumed and resumed[name] != due[name]]
+    if not wrong:
         return []
-    due = {name: digest for (kind, name), digest in state.items() if kind == role}
-    resumed = {name: digest for kind, name, digest in at.resumed.tensors if kind == role}
+    text = f"{len(wrong)} of {len(due)} buffers differ from those before step {at.due.step}: {_list(wrong)}"
+    return [Omission("buffers", text + _are_initial(at, Role.BUFFER, wrong))]
+
+
+def _optimizer(state: dict[tuple[Role, str], str], at: Boundary) -> list[Omission]:
+    """Return the optimizer state that was not restored."""
+    if at.due.optimizer == at.resumed.optimizer:
+        return []
+    due, resumed = _of_role(state, at, Role.OPTIMIZER)
     absent = [name for name in due if name not in resumed]
     other = [name for name in due if name in resumed and resumed[name] != due[name]]
-    if role == Role.BUFFER:
-        wrong = other
-        text = (
-            f"{len(other)} of {len(due)} buffers differ from those before step {at.due.step}: {_list(other)}"
-        )
-        return [Omission("buffers", text + _are_initial(at, role, other))] if wrong else []
     if absent and not resumed:
-        return [
-            Omission(
-                "optimizer", f"the optimizer's state is not restored: it has none, where {_list(absent)} were"
-            )
-        ]
-    if absent or other:
-        text = f"{len(absent) + len(other)} of {len(due)} values of the optimizer's state are not restored"
-        return [Omission("optimizer", f"{text}: {_list([*absent, *other])}")]
-    return []
+        text = f"the optimizer's state is not restored: it has none, where {_list(absent)} were"
+        return [Omission("optimizer", text)]
+    if not absent and not other:
+        return []
+    text = f"{len(absent) + len(other)} of {len(due)} values of the optimizer's state are not restored"
+    return [Omission("optimizer", f"{text}: {_list([*absent, *other])}")]
+
+
+def _of_role(
+    state: dict[tuple[Role, str], str], at: Boundary, role: Role
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the digests by name in the whole run's state and in the resumed run's."""
+    due = {name: digest for (kind, name), digest in state.items() if kind == role}
+    return due, {name: digest for kind, name, digest in at.resumed.tensors if kind == role}
 
 
 def _are_initial(at: Boundary, role: Role, names: Iterable[str]) -> str:
@@ -221,9 +224,7 @@ def _kind(name: str) -> str:
 
 
 def _generators(whole: WholeRun, record: Record, at: Boundary) -> list[Omission]:
-    wrong = {
-        name for name, state in at.due.generators.items() if at.resumed.generators.get(name, state) != state
-    }
+    wrong = _wrong_generators(at)
     if not wrong:
         return []
     used, seen = _history(whole, at, wrong)
@@ -233,6 +234,12 @@ def _generators(whole: WholeRun, record: Record, at: Boundary) -> list[Omission]
         if name in wrong & used:
             groups.setdefault(_where(name, at, ends, seen), []).append(generator_name(name))
     return [Omission("generator", f"{', '.join(names)}: {where}") for where, names in groups.items()]
+
+
+def _wrong_generators(at: Boundary) -> set[str]:
+    """Return the generators whose state is not that of the whole run."""
+    resumed = at.resumed.generators
+    return {name for name, state in at.due.generators.items() if resumed.get(name, state) != state}
 
 
 def _where(name: str, at: Boundary, ends: dict[str, str], seen: dict[str, str]) -> str:
@@ -254,9 +261,7 @@ def _at_the_end(record: Record, step: int) -> dict[str, str]:
 
 def idle_generators(whole: WholeRun, at: Boundary) -> list[str]:
     """Return generators that were not restored, but that the whole run never drew from after that step."""
-    wrong = {
-        name for name, state in at.due.generators.items() if at.resumed.generators.get(name, state) != state
-    }
+    wrong = _wrong_generators(at)
     used, _ = _history(whole, at, wrong) if wrong else (set(), {})
     return [name for name in at.due.generators if name in wrong - used]
 

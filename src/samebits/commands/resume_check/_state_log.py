@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -189,8 +188,3 @@ def update(known: Digests, step: Step) -> None:
     for event in step.states:
         for info, digest in zip(event.tensors, event.digests, strict=True):
             known[info.role, info.name] = digest
-
-
-def counted(digests: Digests, role: Role) -> Counter[bytes]:
-    """Count the digests of one role."""
-    return Counter(digest for (kind, _), digest in digests.items() if kind == role)

@@ -13,7 +13,7 @@ from samebits.errors import SamebitsError
 from samebits.recording.naming import SUFFIX
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.supervision import ended_orphans
-from samebits.verification.isolation import StandardInput, WorkingFolder
+from samebits.verification.isolation import MOST_COPIED_BYTES, StandardInput, WorkingFolder
 from samebits.verification.preconditions import check_writable
 from samebits.verification.results import Purpose
 from samebits.verification.runs import Job, Script, run_jobs
@@ -110,7 +110,7 @@ class RunMaker:
         self._runs: list[ScriptRun] = []
         self._stdin = StandardInput()
         copy = request.folder.absolute() / _FOLDER
-        self.folder = WorkingFolder(request.source, copy, request.share, request.most_bytes)
+        self.folder = WorkingFolder(request.source, copy, request.share, MOST_COPIED_BYTES)
         if os.path.lexists(copy):
             message = f"{copy} exists, but the copy of the working folder goes there; give another --keep"
             raise SamebitsError(message, slug="resume-keep")
@@ -250,13 +250,13 @@ class Kill:
         after: how many steps the killed run made.
         verdict: identical, different, or not judged.
         reason: why; None for an identical run that was resumed, and while it is not judged yet.
-        command: the words with which the run was resumed.
+        resume_args: the words with which the run was resumed.
         resumed_at: number of the step of the whole run that the resumed one began with; None if it is none.
         compared: how many steps are identical.
         difference: the first one.
         omissions: parts that were not restored; of an identical run, those that made no difference so far.
         notes: further remarks.
-        written: files that the killed run left, in order of time.
+        written: files that the killed run left, the newest first.
         is_fresh: whether the resumed run began from the beginning.
         repeats: whether the killed run gave the same bits as the whole run up to the kill.
         is_unrepeatable: whether it is not judged because the script does not repeat.
@@ -265,7 +265,7 @@ class Kill:
     after: int
     verdict: Verdict
     reason: Reason | None = None
-    command: tuple[str, ...] = ()
+    resume_args: tuple[str, ...] = ()
     resumed_at: int | None = None
     compared: int = 0
     difference: FirstDifference | None = None
@@ -284,7 +284,6 @@ class ResumeCheck:
     Args:
         verdict: different if one is, identical if all that resumed are, else not judged.
         reason: why.
-        command: the script and its arguments.
         steps: how many steps the whole run made.
         kills: the result of each.
         runs: every run that was made.
@@ -296,7 +295,6 @@ class ResumeCheck:
 
     verdict: Verdict
     reason: Reason | None
-    command: tuple[str, ...]
     steps: int
     kills: tuple[Kill, ...]
     runs: tuple[ScriptRun, ...]

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from samebits.commands.spread.summary import SeedRun
 
-SOURCES = ("printed", "logged", "backward", "read")
-
 
 @dataclass(frozen=True, slots=True)
 class Series:
@@ -29,7 +27,7 @@ class Series:
     Args:
         name: as printed or logged (`val_loss`); for `backward` and `read` the source and the line,
             `backward@train.py:31`.
-        source: one of `SOURCES`.
+        source: `printed`, `logged`, `backward` or `read`.
         counter: the unit of `x`, such as `step` or `epoch`; empty when it is the position.
         x: parallel to `values`, strictly increasing.
         values: NaN and infinities included.
@@ -164,7 +162,7 @@ def _parts(name: str) -> list[str]:
 
 
 _ENOUGH_FOR_DECILES = 10
-_ORDER = ("logged", "printed", "backward", "read")
+_SOURCES = ("logged", "printed", "backward", "read")
 
 
 def common_metrics(runs: Sequence[SeedRun]) -> tuple[Metric, ...]:
@@ -173,7 +171,7 @@ def common_metrics(runs: Sequence[SeedRun]) -> tuple[Metric, ...]:
         return ()
     by_run = [{(series.source, series.name): series for series in run.series} for run in runs]
     shared = [key for key in by_run[0] if all(key in series for series in by_run)]
-    shared.sort(key=lambda key: (_ORDER.index(key[0]), -by_run[0][key].last_place))
+    shared.sort(key=lambda key: (_SOURCES.index(key[0]), -by_run[0][key].last_place))
     return tuple(_metric([series[key] for series in by_run]) for key in shared)
 
 

@@ -203,10 +203,9 @@ def failure_of(ended: Ended) -> Failure | None:
         ended: the run.
     """
     info = _info(ended.files.with_suffix(".sbr"))
-    stopped = info is not None and info.status == "stopped"
     if ended.status == 0 and info is not None and info.status in ("finished", "stopped"):
         return None
-    if ended.status == 0 and not stopped:
+    if ended.status == 0:
         code, text = FailureCode.INCOMPLETE, ""
     else:
         text = (info.failure if info is not None else "") or _last_line(ended.files)

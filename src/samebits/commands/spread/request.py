@@ -35,7 +35,6 @@ class SpreadRequest:
         max_steps: stop each run after that many steps.
         seed_argument: the script gets the seed as this argument too; empty for none.
         fresh: run seeds again that have finished before.
-        base: the folder that holds those of spreads.
         control: of each run, without its seed.
     """
 
@@ -46,7 +45,6 @@ class SpreadRequest:
     max_steps: int | None = None
     seed_argument: str = ""
     fresh: bool = False
-    base: Path = SPREAD_FOLDER
     control: Control = Control()  # noqa: RUF009 - frozen
 
 

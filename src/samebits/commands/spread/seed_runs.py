@@ -22,7 +22,7 @@ from samebits._text import files
 from samebits._text.files import open_to_write
 from samebits._text.masking import Masker
 from samebits.commands.spread._metrics import Series
-from samebits.commands.spread.request import environment_for, settings_for, target_for
+from samebits.commands.spread.request import SPREAD_FOLDER, environment_for, settings_for, target_for
 from samebits.commands.spread.summary import Configuration, Seeding, SeedRun
 from samebits.environment import numeric_variables
 from samebits.errors import SamebitsError
@@ -51,7 +51,7 @@ def folder_of(request: SpreadRequest) -> Path:
     The source files are known only after a run, which saves their hashes; see `changed_files`.
     """
     key = json.dumps(_key(request), sort_keys=True)
-    return request.base / f"{target_name(request.target)}-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
+    return SPREAD_FOLDER / f"{target_name(request.target)}-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
 
 
 def _key(request: SpreadRequest) -> dict[str, Any]:
@@ -235,14 +235,14 @@ class SeedRunner:
         self._children: list[_Child] = []
 
     def run(
-        self, seeds: Sequence[int], *, go_on: Callable[[], bool], tell: Callable[[list[int], int], None]
+        self, seeds: Sequence[int], *, go_on: Callable[[], bool], tell: Callable[[list[int]], None]
     ) -> Generator[Ended, None, None]:
         """Yield each run as it ends. When the caller stops listening, runs in progress are ended.
 
         Args:
             seeds: those to run.
             go_on: called before each start; once it returns False, no further run is started.
-            tell: called now and then with the running seeds and the number of those that have not begun.
+            tell: called now and then with the running seeds.
 
         Raises:
             KeyboardInterrupt: the user ended it, and those in progress were ended.
@@ -256,7 +256,7 @@ class SeedRunner:
                 if not self._children:
                     return
                 yield from self._collect()
-                tell([child.seed for child in self._children], len(waiting))
+                tell([child.seed for child in self._children])
                 time.sleep(_POLL_S)
 
     def _collect(self) -> list[Ended]:

@@ -10,7 +10,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from samebits._text.exit_status import ended_words
 from samebits.commands.spread._estimates import contrast, scipy_stats
@@ -38,7 +38,7 @@ from samebits.errors import SamebitsError
 from samebits.verification.preconditions import check_target, check_writable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from samebits.commands.spread.request import SpreadRequest
     from samebits.commands.spread.seed_runs import Ended
@@ -66,15 +66,14 @@ class Progress:
     seconds: float
 
 
-class Announce(Protocol):
-    """**Protocol:** is told of the progress."""
-
-    def __call__(self, progress: Progress) -> None:
-        """Report the progress."""
-
-
-def run_configuration(request: SpreadRequest, announce: Announce | None = None) -> Configuration:
+def run_configuration(
+    request: SpreadRequest, announce: Callable[[Progress], None] | None = None
+) -> Configuration:
     """Run the seeds of a request that have not finished before.
+
+    Args:
+        request: the spread.
+        announce: called with the progress now and then.
 
     Raises:
         SamebitsError: there is nothing to run (see `check_target`), or its files cannot be written.
@@ -115,7 +114,11 @@ class _Ongoing:
     """The seeds of one configuration, while they run."""
 
     def __init__(
-        self, request: SpreadRequest, folder: Path, runs: dict[int, SeedRun], announce: Announce | None
+        self,
+        request: SpreadRequest,
+        folder: Path,
+        runs: dict[int, SeedRun],
+        announce: Callable[[Progress], None] | None,
     ) -> None:
         self.runs = runs
         self.failures: list[Failure] = []
@@ -169,7 +172,7 @@ class _Ongoing:
         reasons = [(failure.code, failure.text) for failure in self.failures if not failure.steps]
         return bool(self.runs) or len(reasons) < _SAME_FAILURES or len(set(reasons)) > 1
 
-    def _tell(self, running: list[int], _waiting: int) -> None:
+    def _tell(self, running: list[int]) -> None:
         if self._announce is None:
             return
         done = self._reused + len(self.ended)
@@ -238,7 +241,7 @@ def _require_two(configuration: Configuration) -> None:
         f"{_shown(first.log)})"
     )
     if configuration.not_run:
-        message += f"; {len(configuration.not_run)} were not started after that"
+        message += f"; {len(configuration.not_run)} more were not started"
     raise SamebitsError(message, slug="spread-failed")
 
 

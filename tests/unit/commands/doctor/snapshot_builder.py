@@ -17,7 +17,7 @@ from samebits.commands.doctor.environment import (
 )
 
 INTERPRETER = Interpreter("3.11.7", "0")
-CPUS = Cpus("Intel(R) Xeon(R) Processor", "x86_64", ("avx2", "avx512f"), usable=4)
+CPUS = Cpus("Intel(R) Xeon(R) Processor", "x86_64", usable=4)
 TORCH = Torch(
     file="/code/env/lib/python3.11/site-packages/torch/__init__.py",
     version="2.13.0+cpu",

@@ -17,11 +17,9 @@ from snapshot_builder import (
     variables,
 )
 
-from samebits.commands.doctor import examine
-from samebits.commands.doctor.checks import machine, packages, process, proof
+from samebits.commands.doctor.checks import CHECKS, examine, machine, packages, process, proof
 from samebits.commands.doctor.checks.packages import PACKAGES
 from samebits.commands.doctor.environment import DigestCheck, Gpu
-from samebits.commands.doctor.examine import CHECKS
 from samebits.commands.doctor.threat import EVERY, LEVELS, PROMISES
 
 AMD = dataclasses.replace(CPUS, processor="AMD EPYC 9R14")
@@ -341,7 +339,7 @@ def test_a_package_is_found_and_forgiven(fact):
 @pytest.mark.parametrize("fact", PACKAGES, ids=lambda fact: f"{fact.names[0]}-{fact.promise}")
 def test_a_package_is_documented(fact):
     """docs/reference/doctor.md has the same line."""
-    row = f"| `{fact.names[0]}` | {fact.promise} | {fact.found} | {fact.control or '-'} |"
+    row = f"| `{fact.names[0]}` | {fact.promise} | {fact.behaviour} | {fact.control or '-'} |"
 
     assert row in (Path(__file__).parents[4] / "docs" / "reference" / "doctor.md").read_text(encoding="utf-8")
 
@@ -351,7 +349,7 @@ def test_a_package_takes_two_lines(fact):
     """What was found, and the remedy, fit on a terminal of 80 columns."""
     name = min(fact.names, key=len)
 
-    assert len(f"{name} 10.10.10: {fact.found}") <= 80 - 13
+    assert len(f"{name} 10.10.10: {fact.behaviour}") <= 80 - 13
     assert len(f"> {fact.remedy}") <= 80 - 13
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from samebits.commands.doctor.collect import look_at_record_folder
+from samebits.commands.doctor.collect import check_record_folder
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -19,7 +19,7 @@ def _names():
 
 def test_an_ordinary_folder(tmp_path):
     """Writable, with room, and nothing is left behind."""
-    folder = look_at_record_folder(tmp_path, tmp_path)
+    folder = check_record_folder(tmp_path, tmp_path)
 
     assert folder.unwritable == ""
     assert folder.free_bytes > 0
@@ -31,12 +31,12 @@ def test_records_in_the_way(tmp_path):
     """A file stands where the folder should be."""
     (tmp_path / ".samebits").write_text("")
 
-    assert look_at_record_folder(tmp_path, tmp_path).unwritable == "Not a directory"
+    assert check_record_folder(tmp_path, tmp_path).unwritable == "Not a directory"
 
 
 def test_a_folder_that_is_gone(tmp_path):
     """The working directory was removed meanwhile."""
-    folder = look_at_record_folder(tmp_path / "gone", tmp_path / "gone")
+    folder = check_record_folder(tmp_path / "gone", tmp_path / "gone")
 
     assert folder.unwritable == "No such file or directory"
     assert folder.free_bytes == 0
@@ -47,7 +47,7 @@ def test_a_folder_that_refuses():
     if not Path("/proc/self").exists():
         pytest.skip("no /proc")
 
-    assert look_at_record_folder(Path("/proc"), Path("/proc")).unwritable != ""
+    assert check_record_folder(Path("/proc"), Path("/proc")).unwritable != ""
 
 
 def test_git(tmp_path, monkeypatch):
@@ -60,12 +60,12 @@ def test_git(tmp_path, monkeypatch):
     if shutil.which("git") is None:
         pytest.skip("no git")
     git("init")
-    assert look_at_record_folder(tmp_path, tmp_path).git == "none"
+    assert check_record_folder(tmp_path, tmp_path).git == "none"
     (tmp_path / "a.py").write_text("1")
     git("add", "a.py")
     git("commit", "-m", "a")
-    assert look_at_record_folder(tmp_path, tmp_path).git == "clean"
+    assert check_record_folder(tmp_path, tmp_path).git == "clean"
     (tmp_path / "a.py").write_text("2")
-    assert look_at_record_folder(tmp_path, tmp_path).git == "changed"
+    assert check_record_folder(tmp_path, tmp_path).git == "changed"
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert look_at_record_folder(tmp_path, tmp_path).git == "absent"
+    assert check_record_folder(tmp_path, tmp_path).git == "absent"

@@ -34,7 +34,7 @@ from samebits.switches.switch import Control
 
 def make_request(*arguments: str, **fields: object) -> SpreadRequest:
     """A request for two seeds of train.py."""
-    given = {"seeds": (0, 1), "jobs": 2, "threads": 1, "base": Path("spread"), **fields}
+    given = {"seeds": (0, 1), "jobs": 2, "threads": 1, **fields}
     return SpreadRequest(Target("train.py", None, arguments), **given)
 
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 _MEASURED = "measured, torch 2.13.0 CPU, 173 results on one machine"
 
 
-def torch_release(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def torch_release(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """Bits belong to a release of torch."""
-    version = here.torch.version
+    version = snapshot.torch.version
     if version:
         yield Threat(
             "portable",
@@ -30,10 +30,10 @@ def torch_release(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def instruction_set(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def instruction_set(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """The kernels are pinned to instructions that other machines have too."""
-    capability = here.torch.capability
-    pinned = here.variables.get("ATEN_CPU_CAPABILITY")
+    capability = snapshot.torch.capability
+    pinned = snapshot.variables.get("ATEN_CPU_CAPABILITY")
     if capability in {"AVX2", "AVX512"} and not pinned:
         yield Threat(
             "portable",
@@ -50,7 +50,7 @@ def instruction_set(here: EnvironmentSnapshot) -> Iterable[Threat]:
         yield Threat(
             "portable",
             "instruction set",
-            f"torch uses {capability} ({here.cpus.architecture}): other machines give different bits",
+            f"torch uses {capability} ({snapshot.cpus.architecture}): other machines give different bits",
             "Kernels for other instruction sets add in a different order.",
             "compare on machines of this kind only",
             _MEASURED,
@@ -58,10 +58,10 @@ def instruction_set(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def ineffective_instruction_set(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def ineffective_instruction_set(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """The pinned instruction set is in effect."""
-    pinned = here.variables.get("ATEN_CPU_CAPABILITY", "")
-    capability = here.torch.capability
+    pinned = snapshot.variables.get("ATEN_CPU_CAPABILITY", "")
+    capability = snapshot.torch.capability
     # `avx2` is reported as `AVX2`; written `AVX2`, it is ignored with a warning (2.13.0, measured).
     if pinned and capability and (pinned.upper() != capability or not pinned.islower()):
         yield Threat(
@@ -75,16 +75,16 @@ def ineffective_instruction_set(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def blas_library(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def blas_library(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """Matrix products do not depend on the maker of the processor."""
-    if not here.torch.mkl:
+    if not snapshot.torch.mkl:
         return
-    pinned = here.variables.get("MKL_CBWR")
-    if _is_amd(here.cpus.processor):
+    pinned = snapshot.variables.get("MKL_CBWR")
+    if _is_amd(snapshot.cpus.processor):
         yield Threat(
             "portable",
             "MKL",
-            f"MKL {here.torch.mkl} on an AMD processor uses different kernels than on Intel",
+            f"MKL {snapshot.torch.mkl} on an AMD processor uses different kernels than on Intel",
             "MKL chooses kernels by processor. MKL_CBWR=COMPATIBLE is its one setting for all makers, and it "
             "changes 30 of 173 results; it covers neither oneDNN (convolutions) nor torch's own kernels.",
             "export MKL_CBWR=COMPATIBLE on all machines (slower)",
@@ -95,7 +95,7 @@ def blas_library(here: EnvironmentSnapshot) -> Iterable[Threat]:
         yield Threat(
             "portable",
             "MKL",
-            f"MKL {here.torch.mkl} chooses its kernels by processor",
+            f"MKL {snapshot.torch.mkl} chooses its kernels by processor",
             "A different Intel processor gets different kernels unless the branch is fixed. Even then the "
             "number of threads changes results, except in the modes AVX2 and AVX512 with STRICT.",
             "export MKL_CBWR=AVX2,STRICT on all machines",
@@ -104,9 +104,13 @@ def blas_library(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def onednn_library(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def onednn_library(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """Convolutions do not depend on the processor."""
-    if here.torch.onednn and not _onednn_pin(here) and here.cpus.architecture in {"x86_64", "AMD64"}:
+    if (
+        snapshot.torch.onednn
+        and not _onednn_pin(snapshot)
+        and snapshot.cpus.architecture in {"x86_64", "AMD64"}
+    ):
         yield Threat(
             "portable",
             "oneDNN",
@@ -118,13 +122,13 @@ def onednn_library(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def cpu_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def cpu_count(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """The number of threads is one that other machines can have."""
-    if here.torch.threads > 1:
+    if snapshot.torch.threads > 1:
         yield Threat(
             "portable",
             "threads",
-            f"{here.torch.threads} threads: a machine with fewer CPUs cannot give these bits",
+            f"{snapshot.torch.threads} threads: a machine with fewer CPUs cannot give these bits",
             "One thread instead of two changes 39 of 173 results: sums, norms, gradients of weights.",
             "export OMP_NUM_THREADS=1, which every machine can have",
             _MEASURED,
@@ -132,10 +136,10 @@ def cpu_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def tf32_override(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def tf32_override(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """TF32 is not switched on from outside."""
     for name in ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"):
-        if here.torch.cuda and here.variables.get(name) == "1":
+        if snapshot.torch.cuda and snapshot.variables.get(name) == "1":
             yield Threat(
                 "portable",
                 name,
@@ -147,8 +151,8 @@ def tf32_override(here: EnvironmentSnapshot) -> Iterable[Threat]:
             )
 
 
-def _onednn_pin(here: EnvironmentSnapshot) -> str:
-    return here.variables.get("ONEDNN_MAX_CPU_ISA") or here.variables.get("DNNL_MAX_CPU_ISA") or ""
+def _onednn_pin(snapshot: EnvironmentSnapshot) -> str:
+    return snapshot.variables.get("ONEDNN_MAX_CPU_ISA") or snapshot.variables.get("DNNL_MAX_CPU_ISA") or ""
 
 
 def _is_amd(processor: str) -> bool:
@@ -162,24 +166,24 @@ _GENERATOR = (
 _SOURCE = "pytorch#196613, pytorch#194676"
 
 
-def unusable_cuda(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def unusable_cuda(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """A torch that was built for CUDA can use it."""
-    if here.torch.cuda_error:
+    if snapshot.torch.cuda_error:
         yield Threat(
             "portable",
             "CUDA",
-            f"torch is built for CUDA {here.torch.cuda} but finds no usable GPU",
-            f"A script that falls back to the CPU gives different bits: {here.torch.cuda_error}",
+            f"torch is built for CUDA {snapshot.torch.cuda} but finds no usable GPU",
+            f"A script that falls back to the CPU gives different bits: {snapshot.torch.cuda_error}",
             "check nvidia-smi and CUDA_VISIBLE_DEVICES, or name the device",
             "PyTorch notes on reproducibility: not reproducible between CPU and GPU",
             NOTE,
         )
 
 
-def mixed_gpus(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def mixed_gpus(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """All visible GPUs are of one model."""
-    names = sorted({gpu.name for gpu in here.torch.gpus})
-    counts = {gpu.multiprocessors for gpu in here.torch.gpus}
+    names = sorted({gpu.name for gpu in snapshot.torch.gpus})
+    counts = {gpu.multiprocessors for gpu in snapshot.torch.gpus}
     if len(names) > 1 or len(counts) > 1:
         yield Threat(
             "repeatable",
@@ -192,10 +196,10 @@ def mixed_gpus(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def gpu_slices(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def gpu_slices(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """No GPU is a slice of one."""
-    slices = [gpu for gpu in here.torch.gpus if "MIG" in gpu.name]
-    if slices or "MIG" in here.variables.get("CUDA_VISIBLE_DEVICES", ""):
+    slices = [gpu for gpu in snapshot.torch.gpus if "MIG" in gpu.name]
+    if slices or "MIG" in snapshot.variables.get("CUDA_VISIBLE_DEVICES", ""):
         size = f" with {slices[0].multiprocessors} multiprocessors" if slices else ""
         yield Threat(
             "repeatable",
@@ -208,10 +212,10 @@ def gpu_slices(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def gpu_model(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def gpu_model(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """Bits on a GPU belong to its model."""
-    if here.torch.gpus:
-        gpu = here.torch.gpus[0]
+    if snapshot.torch.gpus:
+        gpu = snapshot.torch.gpus[0]
         yield Threat(
             "portable",
             "GPU",

@@ -21,7 +21,7 @@ class PackageFact:
         names: of the distributions, normalised; any of them has the package.
         module: what a script imports.
         promise: the threatened one.
-        found: what the package does, printed after its name.
+        behaviour: what the package does, printed after its name.
         why: see `Threat`.
         remedy: see `Threat`.
         source: see `Threat`.
@@ -34,7 +34,7 @@ class PackageFact:
     names: tuple[str, ...]
     module: str
     promise: str
-    found: str
+    behaviour: str
     why: str
     remedy: str
     source: str
@@ -337,25 +337,25 @@ KERNELS = (
 PACKAGES = FRAMEWORKS + DATA + KERNELS
 
 
-def known_packages(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def known_packages(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """No package that is installed, or that the script imports, is known to threaten a promise."""
     for fact in PACKAGES:
-        name = _installed_name(fact, here)
-        if not name or not _matters(fact, here):
+        name = _installed_name(fact, snapshot)
+        if not name or not _matters(fact, snapshot):
             continue
-        if here.imports is not None and fact.module not in here.imports:
+        if snapshot.imports is not None and fact.module not in snapshot.imports:
             continue
-        found = f"{name} {here.packages[name]}: {fact.found}"
+        behaviour = f"{name} {snapshot.packages[name]}: {fact.behaviour}"
         why = f"{fact.why} `samebits run --seed N` {fact.control or 'does not change that'}."
-        yield Threat(fact.promise, name, found, why, fact.remedy, fact.source, fact.level)
+        yield Threat(fact.promise, name, behaviour, why, fact.remedy, fact.source, fact.level)
 
 
-def packages_not_imported(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def packages_not_imported(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """Packages that the script does not import itself are named, not judged."""
-    if here.imports is None:
+    if snapshot.imports is None:
         return
-    facts = [fact for fact in PACKAGES if fact.module not in here.imports and _matters(fact, here)]
-    names = sorted({name for fact in facts if (name := _installed_name(fact, here))})
+    facts = [fact for fact in PACKAGES if fact.module not in snapshot.imports and _matters(fact, snapshot)]
+    names = sorted({name for fact in facts if (name := _installed_name(fact, snapshot))})
     if names:
         yield Threat(
             "repeatable",
@@ -369,12 +369,12 @@ def packages_not_imported(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def _matters(fact: PackageFact, here: EnvironmentSnapshot) -> bool:
+def _matters(fact: PackageFact, snapshot: EnvironmentSnapshot) -> bool:
     variable, value = fact.cured_by
-    if variable and here.variables.get(variable) == value:
+    if variable and snapshot.variables.get(variable) == value:
         return False
-    return not fact.cuda or bool(here.torch.cuda)
+    return not fact.cuda or bool(snapshot.torch.cuda)
 
 
-def _installed_name(fact: PackageFact, here: EnvironmentSnapshot) -> str:
-    return next((name for name in fact.names if name in here.packages), "")
+def _installed_name(fact: PackageFact, snapshot: EnvironmentSnapshot) -> str:
+    return next((name for name in fact.names if name in snapshot.packages), "")

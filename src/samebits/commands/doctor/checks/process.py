@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 OLDEST_TORCH = (2, 6)
 
 
-def torch_import(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def torch_import(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """Torch can be imported, is PyTorch, and is not too old."""
-    torch = here.torch
+    torch = snapshot.torch
     if not torch.error:
         yield from _age(torch.version)
         return
@@ -51,9 +51,9 @@ def _age(version: str) -> Iterable[Threat]:
         )
 
 
-def hash_seed(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def hash_seed(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """Text has the same hash in each process."""
-    if here.interpreter.hash_seed == "random":
+    if snapshot.interpreter.hash_seed == "random":
         yield Threat(
             "repeatable",
             "PYTHONHASHSEED",
@@ -66,9 +66,9 @@ def hash_seed(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def startup_code(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def startup_code(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """Nothing runs before the script."""
-    modules = here.interpreter.startup_modules
+    modules = snapshot.interpreter.startup_modules
     if modules:
         yield Threat(
             "repeatable",
@@ -81,7 +81,7 @@ def startup_code(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "Python docs, module site",
             MAY_BREAK,
         )
-    for file in here.interpreter.startup_files:
+    for file in snapshot.interpreter.startup_files:
         name = os.path.basename(file)
         yield Threat(
             "repeatable",
@@ -95,13 +95,13 @@ def startup_code(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def device_backends(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def device_backends(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """No installed package runs code inside `import torch`."""
-    if here.torch.backends and here.variables.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1":
+    if snapshot.torch.backends and snapshot.variables.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1":
         yield Threat(
             "repeatable",
             "torch.backends",
-            f"`import torch` also runs {', '.join(here.torch.backends)}",
+            f"`import torch` also runs {', '.join(snapshot.torch.backends)}",
             "torch imports every installed package that has an entry point in the group `torch.backends`; it "
             "can change settings.",
             "export TORCH_DEVICE_BACKEND_AUTOLOAD=0 if you do not need it",
@@ -110,9 +110,9 @@ def device_backends(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def preloaded_libraries(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def preloaded_libraries(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """No library is preloaded."""
-    if here.variables.get("LD_PRELOAD"):
+    if snapshot.variables.get("LD_PRELOAD"):
         yield Threat(
             "repeatable",
             "LD_PRELOAD",
@@ -128,10 +128,10 @@ def preloaded_libraries(here: EnvironmentSnapshot) -> Iterable[Threat]:
 _THREADS_SOURCE = "measured, torch 2.13.0 CPU: 39 of 173 results change from 2 threads to 1"
 
 
-def thread_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def thread_count(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """The number of threads is fixed, not taken from the machine."""
-    threads = here.torch.threads
-    if threads and not here.variables.get("OMP_NUM_THREADS"):
+    threads = snapshot.torch.threads
+    if threads and not snapshot.variables.get("OMP_NUM_THREADS"):
         yield Threat(
             "repeatable",
             "threads",
@@ -144,25 +144,25 @@ def thread_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def torchrun_threads(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def torchrun_threads(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """`torchrun` gives the number of threads that `python` gives."""
-    if here.torch.threads > 1 and not here.variables.get("OMP_NUM_THREADS"):
+    if snapshot.torch.threads > 1 and not snapshot.variables.get("OMP_NUM_THREADS"):
         yield Threat(
             "repeatable",
             "torchrun",
-            f"torchrun with several processes would give 1 thread, not {here.torch.threads}",
+            f"torchrun with several processes would give 1 thread, not {snapshot.torch.threads}",
             "torchrun sets OMP_NUM_THREADS=1 when it starts more than one process and the variable is not "
             "set, so `python train.py` and `torchrun train.py` differ on a CPU.",
-            f"export OMP_NUM_THREADS={here.torch.threads}",
+            f"export OMP_NUM_THREADS={snapshot.torch.threads}",
             "torch/distributed/run.py, 2.13.0",
             NOTE,
         )
 
 
-def ineffective_thread_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def ineffective_thread_count(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """The number of threads that was asked for is in effect."""
-    asked = here.variables.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    threads = here.torch.threads
+    asked = snapshot.variables.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    threads = snapshot.torch.threads
     if asked and threads and asked != str(threads):
         yield Threat(
             "repeatable",
@@ -170,15 +170,15 @@ def ineffective_thread_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
             f"OMP_NUM_THREADS={asked}, but torch runs {_counted(threads, 'thread')}",
             "torch takes at most as many threads as there are CPUs, and does not warn. A machine with more "
             "CPUs takes more threads.",
-            f"export OMP_NUM_THREADS={min(threads, here.cpus.usable) or 1}",
+            f"export OMP_NUM_THREADS={min(threads, snapshot.cpus.usable) or 1}",
             "measured, torch 2.13.0 CPU: OMP_NUM_THREADS=4 on 2 CPUs gives 2 threads",
             MAY_BREAK,
         )
 
 
-def cpu_quota(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def cpu_quota(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """The container allows as many CPUs as torch has threads."""
-    quota, threads = here.cpus.quota, here.torch.threads
+    quota, threads = snapshot.cpus.quota, snapshot.torch.threads
     if quota is not None and threads > quota:
         yield Threat(
             "repeatable",
@@ -192,13 +192,13 @@ def cpu_quota(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def core_kinds(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def core_kinds(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """All cores are alike."""
-    if here.cpus.kinds:
+    if snapshot.cpus.kinds:
         yield Threat(
             "repeatable",
             "hybrid CPU",
-            f"cores of {len(here.cpus.kinds)} kinds: {', '.join(here.cpus.kinds)}",
+            f"cores of {len(snapshot.cpus.kinds)} kinds: {', '.join(snapshot.cpus.kinds)}",
             "Threads on slower cores end later, so their order of completion changes more often. And which "
             "cores are usable decides the number of threads.",
             "taskset -c CPUS, with cores of one kind",
@@ -214,9 +214,9 @@ def _counted(number: int, noun: str) -> str:
 _LOADING_SOURCE = "measured, torch 2.15.0; torch/utils/data/_utils/worker.py"
 
 
-def loader_position(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def loader_position(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """A DataLoader can continue from its position."""
-    if here.torch.version:
+    if snapshot.torch.version:
         yield Threat(
             "resumable",
             "DataLoader",
@@ -229,9 +229,9 @@ def loader_position(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def worker_draws(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def worker_draws(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """Random numbers in DataLoader workers do not depend on how many there are."""
-    if here.torch.version:
+    if snapshot.torch.version:
         yield Threat(
             "resumable",
             "workers",
@@ -244,13 +244,13 @@ def worker_draws(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def worker_threads(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def worker_threads(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """Computing in a worker gives the same bits as computing in the main process."""
-    if here.torch.threads > 1:
+    if snapshot.torch.threads > 1:
         yield Threat(
             "resumable",
             "worker threads",
-            f"workers compute with 1 thread, the main process with {here.torch.threads}",
+            f"workers compute with 1 thread, the main process with {snapshot.torch.threads}",
             "So num_workers=0 and num_workers=1 give different bits even without randomness: 1 of 4 sums "
             "differed.",
             "export OMP_NUM_THREADS=1, or keep num_workers above 0",

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.commands.doctor.threat import BREAKS, MAY_BREAK, NOTE, Threat, is_relevant
+from samebits.commands.doctor.environment import differing, relevant_switches
+from samebits.commands.doctor.threat import BREAKS, MAY_BREAK, NOTE, Threat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
-    from samebits.commands.doctor.environment import EnvironmentSnapshot, SwitchView
+    from samebits.commands.doctor.environment import EnvironmentSnapshot
 
 HASH_SEED = "PYTHONHASHSEED"  # has a check of its own
 
 
-def differing(here: EnvironmentSnapshot) -> tuple[SwitchView, ...]:
-    """Return the switches that matter here and that control would change, or whose value is not possible."""
-    return tuple(view for view in _relevant(here) if not view.fits or view.problem)
-
-
-def unfit_variables(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def unfit_variables(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """No environment variable has a value that breaks a promise or is not possible."""
-    for view in differing(here):
+    for view in differing(snapshot):
         if not view.is_variable or not view.now or view.name == HASH_SEED:
             continue
         reason = f"expected {view.problem}" if view.problem else view.why
@@ -37,9 +33,9 @@ def unfit_variables(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def unset_switches(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def unset_switches(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """The switches of a fresh process are those of a repeatable run."""
-    views = [view for view in differing(here) if not (view.is_variable and view.now)]
+    views = [view for view in differing(snapshot) if not (view.is_variable and view.now)]
     if views:
         names = ", ".join(view.name for view in views)
         verb = "switch is" if len(views) == 1 else "switches are"
@@ -54,9 +50,11 @@ def unset_switches(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def set_variables(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def set_variables(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """No variable is set that changes bits but breaks no promise here."""
-    views = [view for view in _relevant(here) if view.is_variable and view.now and view.wanted is None]
+    views = [
+        view for view in relevant_switches(snapshot) if view.is_variable and view.now and view.wanted is None
+    ]
     views = [view for view in views if not view.problem]
     if views:
         texts = ", ".join(f"{view.name}={view.now}" for view in views)
@@ -71,21 +69,17 @@ def set_variables(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def _relevant(here: EnvironmentSnapshot) -> Iterator[SwitchView]:
-    return (view for view in here.switches if is_relevant(view, here))
-
-
 _TIGHT_BYTES = 1 << 30
 _NO_BYTES = 8 << 20
 
 
-def writable_folder(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def writable_folder(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """Records can be written."""
-    if here.record_folder.unwritable:
+    if snapshot.record_folder.unwritable:
         yield Threat(
             "proven",
             "records",
-            f"cannot write {here.record_folder.folder}: {here.record_folder.unwritable}",
+            f"cannot write {snapshot.record_folder.folder}: {snapshot.record_folder.unwritable}",
             "`run` and `verify` write their records there, and do not start if they cannot.",
             "change to another folder, or give --record PATH or --keep DIR",
             "tried here",
@@ -93,9 +87,9 @@ def writable_folder(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def free_space(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def free_space(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """There is space for records."""
-    free = here.record_folder.free_bytes
+    free = snapshot.record_folder.free_bytes
     if free >= _TIGHT_BYTES:
         return
     yield Threat(
@@ -110,9 +104,9 @@ def free_space(here: EnvironmentSnapshot) -> Iterable[Threat]:
     )
 
 
-def digest(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def digest(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """The digest gives the right values."""
-    tried = here.digest
+    tried = snapshot.digest
     if tried is not None and tried.error:
         yield Threat(
             "proven",
@@ -137,9 +131,9 @@ def digest(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def address_layout(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def address_layout(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """`--stress` can switch address space randomisation off."""
-    if not here.fixable_layout:
+    if not snapshot.fixable_layout:
         yield Threat(
             "proven",
             "addresses",
@@ -152,19 +146,19 @@ def address_layout(here: EnvironmentSnapshot) -> Iterable[Threat]:
         )
 
 
-def repository(here: EnvironmentSnapshot) -> Iterable[Threat]:
+def repository(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """The record can name the code that ran."""
     texts = {
         "absent": ("git is not installed: records cannot name the commit", "install git"),
         "none": ("no git commit here: records cannot name the code that ran", "git init, and commit"),
         "changed": ("uncommitted changes: the commit alone does not name the code", "commit them first"),
     }
-    if here.record_folder.git in texts:
-        found, remedy = texts[here.record_folder.git]
+    if snapshot.record_folder.git in texts:
+        fact, remedy = texts[snapshot.record_folder.git]
         yield Threat(
             "proven",
             "git",
-            found,
+            fact,
             "A record holds the commit and whether tracked files differ from it, so that a later run "
             "can be made from the same code.",
             remedy,
