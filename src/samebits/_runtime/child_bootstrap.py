@@ -1,4 +1,4 @@
-"""The beginning of samebits in a process that is started afresh, before anything of the script runs there.
+"""How samebits begins in a process that is started afresh, before anything of the script runs there.
 
 Two ways lead there. A process of `multiprocessing` (spawn, forkserver) or of loky, joblib's pool of
 processes, first unpickles a dict with preparations, and imports the script as `__mp_main__` after that
@@ -53,8 +53,8 @@ except Exception as error:
     sys.modules.pop("samebits", None)
     if needed:
         raise
-    for words in warnings if sys.stderr is not None else ():
-        print("samebits: warning: %s (%s: %s)" % (words, type(error).__name__, error), file=sys.stderr)
+    for warning in warnings if sys.stderr is not None else ():
+        print("samebits: warning: %s (%s: %s)" % (warning, type(error).__name__, error), file=sys.stderr)
 else:
     begin(payloads)
     if is_new and not visible:
@@ -124,13 +124,12 @@ class ChildBootstrap:
         self._givers: dict[Phase, list[Give]] = {phase: [] for phase in Phase}
         self._patches = Patches()
         self._imports = PostImport()
-        self._kept: list[Any] = []
 
     def register(self, phase: Phase, give: Give) -> None:
         """Make children begin with a payload from now on.
 
         Args:
-            phase: its place in the order; of several that are registered for one, children get the first.
+            phase: its position in the order; of several that are registered for one, children get the first.
             give: returns the payload of the next child, from the path of its interpreter.
         """
         is_first = not any(self._givers.values())
@@ -147,23 +146,6 @@ class ChildBootstrap:
             if not any(self._givers.values()):
                 self._imports.remove()
                 self._patches.restore()
-
-    def begin(self, payloads: list[tuple[Any, ...]]) -> None:
-        """Run the payloads of this process, which was started afresh.
-
-        Raises:
-            Exception: whatever a payload that is needed raises.
-        """
-        for fields in payloads:
-            payload = Payload(*fields)
-            try:
-                function = getattr(import_module(payload.module), payload.function)
-                self._kept.append(function(**payload.arguments))
-            except Exception as error:
-                if payload.needed:
-                    raise
-                with ignored():
-                    _warn(payload.warning, error)
 
     def _patch(self, spawn: ModuleType) -> None:
         original = spawn.get_preparation_data
@@ -194,6 +176,7 @@ class ChildBootstrap:
 
 
 CHILDREN = ChildBootstrap()
+_RESULTS: list[Any] = []  # of the payloads of this process: they live as long as it does
 
 
 class _Begin:
@@ -214,10 +197,23 @@ class _Begin:
 
 
 def begin(payloads: list[tuple[Any, ...]]) -> None:
-    """Run the payloads of this process: see `ChildBootstrap.begin`."""
-    CHILDREN.begin(payloads)
+    """Run the payloads of this process, which was started afresh.
+
+    Raises:
+        Exception: whatever a payload that is needed raises.
+    """
+    for fields in payloads:
+        payload = Payload(*fields)
+        try:
+            function = getattr(import_module(payload.module), payload.function)
+            _RESULTS.append(function(**payload.arguments))
+        except Exception as error:
+            if payload.needed:
+                raise
+            with ignored():
+                _warn(payload.warning, error)
 
 
-def _warn(words: str, error: Exception) -> None:
-    if words and sys.stderr is not None:
-        print(f"samebits: warning: {words} ({type(error).__name__}: {error})", file=sys.stderr)
+def _warn(warning: str, error: Exception) -> None:
+    if warning and sys.stderr is not None:
+        print(f"samebits: warning: {warning} ({type(error).__name__}: {error})", file=sys.stderr)

@@ -350,7 +350,7 @@ def precision_functions(backend: str, op: str) -> tuple[Callable[[], str], Calla
     return partial(get, backend, op), partial(put, backend, op)
 
 
-def setter_places(names: Collection[str]) -> list[tuple[str, Any, str]]:
+def setter_locations(names: Collection[str]) -> list[tuple[str, Any, str]]:
     """List every attribute that holds one of those setters of `torch._C`: writing a switch goes through one.
 
     `torch.backends.cudnn.benchmark = True` calls what its `ContextProp` took from `torch._C` when torch was

@@ -108,7 +108,7 @@ def replace_index_sampler(iterator: Any, sampler: Any) -> None:
         iterator._index_sampler = sampler
 
 
-def kept_iterator(loader: Any) -> Any:
+def persistent_iterator(loader: Any) -> Any:
     """Return the iterator that a DataLoader with persistent workers uses again; None when it has none.
 
     Without the attribute, indices that were fetched ahead in an epoch that was left early are counted for the

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from samebits._runtime.frames import LIBRARY, USER, FrameRanks, Site, calling_frame, nearest_site, site_of
 from samebits._runtime.package import FOLDER
 from samebits._runtime.patching import Patches, StaticTypePatches
-from samebits._torch.core import setter_places
+from samebits._torch.core import setter_locations
 from samebits.rng.sources.numpy_global import NumpyGlobal
 from samebits.rng.sources.python_random import PythonRandom
 
@@ -149,7 +149,7 @@ class SetterWrappers:
 
     def install_torch(self, torch: Any, setters: list[str]) -> None:
         """Wrap the setters wherever torch holds them, and the methods that seed its generators."""
-        for setter, owner, name in setter_places(setters):
+        for setter, owner, name in setter_locations(setters):
             self._patches.set(owner, name, self._writer(setter, getattr(owner, name)))
         self._torch = torch
         # All ways to seed, such as `torch.manual_seed`, end in these methods of the global generators.

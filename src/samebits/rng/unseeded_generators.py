@@ -11,15 +11,12 @@ from samebits._runtime.frames import calling_frame
 from samebits._runtime.imports import PostImport
 from samebits._runtime.patching import Patches, StaticTypePatches
 from samebits.rng.active import PROCESS
-from samebits.rng.generator_objects import register, unregister
 from samebits.rng.seeds import derive
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from samebits.rng.active import Active
-
-__all__ = ["GeneratorControl", "register", "unregister"]
 
 # Their generators are to differ between processes: `tempfile` draws the names of files with one.
 _LEFT_ALONE = ("tempfile",)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._torch.core import numpy_state_address
 from samebits.rng.seeds import fit
 from samebits.rng.sources.source import (
-    BuiltIn,
+    BuiltInSource,
     Library,
     StateFunction,
     expect,
@@ -24,7 +24,7 @@ from samebits.rng.sources.source import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from samebits.rng.sources.source import GeneratorObjects, Position, RngSource
+    from samebits.rng.sources.source import GeneratorObjects, Position
 
 _TWISTER = "MT19937"
 BIT_GENERATORS = (_TWISTER, "PCG64", "PCG64DXSM", "Philox", "SFC64")
@@ -32,7 +32,7 @@ MAKERS = ("default_rng", "RandomState", "SeedSequence", *BIT_GENERATORS)
 """The names in `numpy.random` that make a generator, or a seed of one."""
 NUMPY = Library(
     name="numpy",
-    words="NumPy",
+    title="NumPy",
     intervention="seed-numpy",
     draws="numpy.random.",
     fresh=("numpy.random.SeedSequence",),
@@ -44,7 +44,7 @@ NUMPY = Library(
 )
 
 
-class NumpyGlobal(BuiltIn):
+class NumpyGlobal(BuiltInSource):
     """NumPy's global generator, whichever bit generator `numpy.random.set_bit_generator` gave it.
 
     NumPy imports `numpy.random` when it is first used, which is when the generator begins to exist.
@@ -239,5 +239,4 @@ def _use_kind(numpy_random: Any, name: str) -> None:
 
 
 if TYPE_CHECKING:
-    _source: RngSource = NumpyGlobal()
     _objects: GeneratorObjects = NumpyGlobal()

@@ -1,4 +1,4 @@
-"""Torch's default generators, the CPU's and those of devices, and objects of `torch.Generator`."""
+"""Torch's generators: the CPU's, those of devices, DTensor's, and objects of `torch.Generator`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from typing import TYPE_CHECKING, Any
 from samebits._torch.core import (
     clear_pending_seeds,
     default_generator,
+    drop_dtensor_tracker,
+    dtensor_states,
     in_bad_fork,
     pending_seeds,
     twister_head,
 )
-from samebits.rng.seeds import fit
-from samebits.rng.sources.source import BuiltIn, Library, StateFunction, expect, loaded, version_of
+from samebits.rng.seeds import derive, fit
+from samebits.rng.sources.source import BuiltInSource, Library, StateFunction, expect, loaded, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from samebits.rng.sources.source import GeneratorObjects, Position, RngSource
+    from samebits.rng.sources.source import GeneratorObjects, Position
 
 TORCH = Library(
     name="torch",
-    words="torch",
+    title="torch",
     intervention="seed-torch",
     draws="torch.",
     fresh=("torch.Generator.seed",),
@@ -57,7 +59,7 @@ def bytes_to_tensor(data: bytes) -> Any:
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
-class TorchSource(BuiltIn):
+class TorchSource(BuiltInSource):
     """**Base class** of the default generators that torch or a backend of it brings."""
 
     library = TORCH
@@ -289,6 +291,55 @@ class Mps(TorchSource):
         return version_of("torch")
 
 
+_DTENSOR_DEFAULT = "parallel-rng"  # the state that DTensor's own `manual_seed` sets
+
+
+class DTensorTracker(TorchSource):
+    """DTensor's RNG tracker, where it has states of its own.
+
+    It has them in torch 2.6: a dict of Philox states (seed and offset, 8 bytes each), made by the first
+    random op on a DTensor. In 2.13 it draws from the device's default generator and has nothing to save, so
+    this source is not available there. A tracker starts from the position of the device's generator, so one
+    that did not exist before can be dropped: the next op makes another.
+    """
+
+    name = "dtensor"
+    module = ""  # the first random op makes the tracker, not the import
+
+    def available(self) -> bool:
+        """Tell whether a tracker with states exists."""
+        return bool(dtensor_states())
+
+    def seed(self, seed: int) -> None:
+        """Give DTensor's default state that seed, and others one by their name, at offset 0."""
+        states = dtensor_states()
+        for name in sorted(states):
+            own = fit(seed, _FIT) if name == _DTENSOR_DEFAULT else derive(seed, self.name, name)
+            states[name] = bytes_to_tensor(own.to_bytes(8, "little") + bytes(8))
+
+    def get_state(self) -> bytes:
+        """Return JSON: the states in hexadecimal by name."""
+        states = {name: tensor_to_bytes(state.cpu()).hex() for name, state in dtensor_states().items()}
+        return json.dumps(states, sort_keys=True).encode()
+
+    def set_state(self, state: bytes) -> None:
+        """Set all states; they must have the names that are there."""
+        states = dtensor_states()
+        fields: dict[str, Any] = json.loads(state)
+        expect(fields.keys() == states.keys(), f"it has {sorted(fields)}, and there are {sorted(states)}")
+        fresh = {name: bytes_to_tensor(bytes.fromhex(text)) for name, text in fields.items()}
+        for name, tensor in fresh.items():
+            expect(tensor.numel() == 16, f"{name} has {tensor.numel()} bytes; expected 16")
+        states.update(fresh)
+
+    def forget(self) -> None:
+        """Drop the tracker."""
+        drop_dtensor_tracker()
+
+    def version(self) -> str:
+        """Return torch's version."""
+        return version_of("torch")
+
+
 if TYPE_CHECKING:
-    _source: RngSource = TorchCpu()
     _objects: GeneratorObjects = TorchCpu()
