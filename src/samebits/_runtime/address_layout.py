@@ -154,8 +154,8 @@ def leave_working_folder(patches: Patches, util: ModuleType) -> None:
 
     @functools.wraps(original)
     def flags() -> list[str]:
-        given: list[str] = original()
-        return ["-P", *given] if unlisted_folders() and not sys.flags.safe_path else given
+        arguments: list[str] = original()
+        return ["-P", *arguments] if unlisted_folders() and not sys.flags.safe_path else arguments
 
     patches.set(util, "_args_from_interpreter_flags", flags)
 

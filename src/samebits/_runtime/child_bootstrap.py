@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     Preparation = dict[str, Any]
-    Give = Callable[[Any], "Payload"]
+    MakePayload = Callable[[Any], "Payload"]
 
 _ENTRY = "samebits"
 _SPAWNERS = ("multiprocessing.spawn", "joblib.externals.loky.backend.spawn", "loky.backend.spawn")
@@ -121,29 +121,29 @@ class ChildBootstrap:
     """The payloads of the processes that this one starts."""
 
     def __init__(self) -> None:
-        self._givers: dict[Phase, list[Give]] = {phase: [] for phase in Phase}
+        self._makers: dict[Phase, list[MakePayload]] = {phase: [] for phase in Phase}
         self._patches = Patches()
         self._imports = PostImport()
 
-    def register(self, phase: Phase, give: Give) -> None:
+    def register(self, phase: Phase, make: MakePayload) -> None:
         """Make children begin with a payload from now on.
 
         Args:
             phase: its position in the order; of several that are registered for one, children get the first.
-            give: returns the payload of the next child, from the path of its interpreter.
+            make: returns the payload of the next child, from the path of its interpreter.
         """
-        is_first = not any(self._givers.values())
-        self._givers[phase].append(give)
+        is_first = not any(self._makers.values())
+        self._makers[phase].append(make)
         if is_first:
             self._imports.install()
             for name in _SPAWNERS:
                 self._imports.on_import(name, self._patch)
 
-    def unregister(self, phase: Phase, give: Give) -> None:
+    def unregister(self, phase: Phase, make: MakePayload) -> None:
         """Make children begin without it; do nothing for one that is not registered."""
-        if give in self._givers[phase]:
-            self._givers[phase].remove(give)
-            if not any(self._givers.values()):
+        if make in self._makers[phase]:
+            self._makers[phase].remove(make)
+            if not any(self._makers.values()):
                 self._imports.remove()
                 self._patches.restore()
 
@@ -165,14 +165,14 @@ class ChildBootstrap:
         Newer Pythons let it import the script (3.13.2, gh-126631). There would be no control, and the
         children would not import it again.
         """
-        if not self._givers[Phase.CONTROL]:
+        if not self._makers[Phase.CONTROL]:
             return data
         return {key: value for key, value in data.items() if key not in _MAIN_KEYS}
 
     def _payloads(self, executable: Any) -> list[Payload]:
         # All are asked: the scope that control gives a child follows from how often it was asked.
-        given = [[give(executable) for give in self._givers[phase]] for phase in Phase]
-        return [payloads[0] for payloads in given if payloads]
+        made = [[make(executable) for make in self._makers[phase]] for phase in Phase]
+        return [payloads[0] for payloads in made if payloads]
 
 
 CHILDREN = ChildBootstrap()

@@ -63,7 +63,7 @@ class Masker:
         no_arguments: bool = False,
     ) -> None:
         known: set[str] = set()
-        self.command = _masked_words(command, known)
+        self.command = _masked_command(command, known)
         start = 2 if list(command[:1]) == ["-m"] else 1
         for name, value in (variables or {}).items():
             if _is_secret(name, value):
@@ -88,23 +88,23 @@ class Masker:
         return self.text(text)
 
     def value(self, value: Any) -> Any:
-        """A JSON value with the secrets in its texts masked, and what a mapping names as a secret."""
+        """Mask the secrets in the texts of a JSON value, and what a mapping names as a secret."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {name: self._entry(name, each) for name, each in value.items()}
+            return {name: self._item(name, each) for name, each in value.items()}
         if isinstance(value, (list, tuple)):
             return type(value)([self.value(each) for each in value])
         return value
 
-    def _entry(self, name: Any, value: Any) -> Any:
+    def _item(self, name: Any, value: Any) -> Any:
         if isinstance(name, str) and isinstance(value, str) and _is_secret(name, value):
             return MASK
         return self.value(value)
 
 
 def masked(text: str) -> str:
-    """A text with what looks like a secret masked."""
+    """Mask what looks like a secret in a text."""
     if not is_suspect(text):
         return text
     text = BLOCK.sub(MASK, text)
@@ -114,26 +114,26 @@ def masked(text: str) -> str:
     return SHAPES.sub(MASK, text)
 
 
-def _masked_words(words: Sequence[str], known: set[str]) -> tuple[str, ...]:
-    """Mask the words of a command; the secrets among them are added to `known`."""
-    shown: list[str] = []
-    option = ""  # the option whose value the next word is
-    for word in words:
-        name, equals, value = word.partition("=")
-        if option and not (word.startswith("-") and len(word) > 1) and _is_secret(option, word):
-            known.add(word)
-            shown.append(MASK)
+def _masked_command(command: Sequence[str], known: set[str]) -> tuple[str, ...]:
+    """Mask the secrets among the arguments of a command, and add them to `known`."""
+    masked_arguments: list[str] = []
+    option = ""  # the option whose value the next argument is
+    for argument in command:
+        name, equals, value = argument.partition("=")
+        if option and not (argument.startswith("-") and len(argument) > 1) and _is_secret(option, argument):
+            known.add(argument)
+            masked_arguments.append(MASK)
         elif equals and _is_secret(name, value):
             known.add(value.strip("\"'"))
-            shown.append(f"{name}={MASK}")
-        elif (name_parts(option) or [""])[-1] in _LOGINS and ":" in word and "://" not in word:
-            user, _, password = word.partition(":")
+            masked_arguments.append(f"{name}={MASK}")
+        elif (name_parts(option) or [""])[-1] in _LOGINS and ":" in argument and "://" not in argument:
+            user, _, password = argument.partition(":")
             known.add(password)
-            shown.append(f"{user}:{MASK}")
+            masked_arguments.append(f"{user}:{MASK}")
         else:
-            shown.append(masked(word))
-        option = word if word.startswith("-") and not equals else ""
-    return tuple(shown)
+            masked_arguments.append(masked(argument))
+        option = argument if argument.startswith("-") and not equals else ""
+    return tuple(masked_arguments)
 
 
 def _is_secret(name: str, value: str) -> bool:
@@ -185,5 +185,7 @@ def _without_user(match: re.Match[str]) -> str:
 def _any_of(values: Iterable[str]) -> re.Pattern[str] | None:
     """Return a pattern of these values, the longest first; short ones match as whole words only."""
     chosen = sorted({value for value in values if len(value) >= _SHORTEST}, key=len, reverse=True)
-    words = [value if len(value) >= _LONG else rf"(?<!\w){value}(?!\w)" for value in map(re.escape, chosen)]
-    return re.compile("|".join(words)) if words else None
+    patterns = [
+        value if len(value) >= _LONG else rf"(?<!\w){value}(?!\w)" for value in map(re.escape, chosen)
+    ]
+    return re.compile("|".join(patterns)) if patterns else None

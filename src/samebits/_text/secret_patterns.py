@@ -6,63 +6,25 @@ import functools
 import re
 
 
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
 
 
 # Anywhere in a name, its separators left out.
 _STRONG = (
-    *(
-        "password",
-        "passwd",
-        "passphrase",
-        "passcode",
-        "secret",
-        "credential",
-        "authorization",
-        "connectionstring",
-    ),
-    *(
-        "apikey",
-        "accesskey",
-        "privatekey",
-        "authkey",
-        "accountkey",
-        "signingkey",
-        "encryptionkey",
-        "masterkey",
-    ),
-    *("sharedkey", "servicekey", "clientkey", "licensekey", "subscriptionkey", "deploykey", "userkey"),
-    *(
-        "wandbkey",
-        "hfkey",
-        "openaikey",
-        "anthropickey",
-        "cometkey",
-        "neptunekey",
-        "kagglekey",
-        "azurekey",
-        "awskey",
-    ),
-    *("accesstoken", "authtoken", "apitoken", "refreshtoken", "sessiontoken", "bearertoken", "csrftoken"),
-)
+    "password", "passwd", "passphrase", "passcode", "secret", "credential", "authorization",
+    "connectionstring", "apikey", "accesskey", "privatekey", "authkey", "accountkey", "signingkey",
+    "encryptionkey", "masterkey", "sharedkey", "servicekey", "clientkey", "licensekey", "subscriptionkey",
+    "deploykey", "userkey", "wandbkey", "hfkey", "openaikey", "anthropickey", "cometkey", "neptunekey",
+    "kagglekey", "azurekey", "awskey", "accesstoken", "authtoken", "apitoken", "refreshtoken",
+    "sessiontoken", "bearertoken", "csrftoken",
+)  # fmt: skip
 # As the last part of a name.
 _LAST = (
-    "token",
-    "pwd",
-    "pass",
-    "auth",
-    "bearer",
-    "jwt",
-    "otp",
-    "cookie",
-    "cookies",
-    "sas",
-    "sig",
-    "signature",
-)
+    "token", "pwd", "pass", "auth", "bearer", "jwt", "otp", "cookie", "cookies", "sas", "sig", "signature",
+)  # fmt: skip
 # What stands before `token` in the vocabulary of models.
-_OF_MODELS = _set("""
+_OF_MODELS = _words("""
 pad padding bos eos sos eot unk unknown sep cls class mask masked special stop start end begin image
 img video audio speech text word subword new newline line first last max min num per n next prev
 prefix suffix think thinking tool distill register summary placeholder blank dummy null empty
@@ -72,15 +34,15 @@ step patch region visual latent object point action state reward learnable learn
 sink global local single every each total k top rare common modality
 """)
 # As the last part of a name they say that the value is something about the secret, and not the secret.
-_ABOUT = _set("""
+_ABOUT = _words("""
 file path dir folder env name type count size length len dim dims index idx limit number num url
 host id ids mode method scheme format style timeout expiry ttl rate weight weights loss dropout prob
 ratio embedding embeddings
 """)
-_FLAGS = _set("""
+_FLAGS = _words("""
 use no enable disable with without has require requires skip allow ask prompt print show is
 """)
-_PLAIN = _set("""
+_PLAIN = _words("""
 true false none null yes no on off auto default basic digest ntlm netrc env prompt required optional
 bearer
 """)
@@ -169,93 +131,15 @@ URL_USER = re.compile(
 )
 
 _SUSPECT = (
-    *(
-        "pass",
-        "pwd",
-        "secret",
-        "token",
-        "key",
-        "auth",
-        "bearer",
-        "cred",
-        "cookie",
-        "jwt",
-        "otp",
-        "dsn",
-        "sas",
-        "sig",
-    ),
-    *("connection", "webhook", "login", "user", "://", "-----begin"),
-    *(
-        "hf_",
-        "api_org_",
-        "ghp_",
-        "gho_",
-        "ghu_",
-        "ghs_",
-        "ghr_",
-        "github_pat_",
-        "pat-",
-        "akia",
-        "asia",
-        "aroa",
-        "aida",
-    ),
-    *(
-        "abia",
-        "acca",
-        "aiza",
-        "ya29.",
-        "gocspx-",
-        "xox",
-        "xapp-",
-        "hooks.slack",
-        "sk-",
-        "k_live_",
-        "k_test_",
-        "gsk_",
-    ),
-    *(
-        "wandb_v",
-        "xai-",
-        "pplx-",
-        "tvly-",
-        "r8_",
-        "nvapi-",
-        "lsv2_",
-        "npm_",
-        "pypi-",
-        "dckr_pat_",
-        "rubygems_",
-    ),
-    *(
-        "dop_v1_",
-        "dapi",
-        "shpat_",
-        "shpca_",
-        "shppa_",
-        "shpss_",
-        "hvs.",
-        "hvb.",
-        "sg.",
-        ":aa",
-        "sq0",
-        "lin_api_",
-    ),
-    *(
-        "ntn_",
-        "eyj",
-        "gldt-",
-        "glrt-",
-        "glptt-",
-        "glcbt-",
-        "gloas-",
-        "glsoat-",
-        "glimt-",
-        "glft-",
-        "glagent-",
-    ),
-)
+    "pass", "pwd", "secret", "token", "key", "auth", "bearer", "cred", "cookie", "jwt", "otp", "dsn", "sas",
+    "sig", "connection", "webhook", "login", "user", "://", "-----begin", "hf_", "api_org_", "ghp_", "gho_",
+    "ghu_", "ghs_", "ghr_", "github_pat_", "pat-", "akia", "asia", "aroa", "aida", "abia", "acca", "aiza",
+    "ya29.", "gocspx-", "xox", "xapp-", "hooks.slack", "sk-", "k_live_", "k_test_", "gsk_", "wandb_v",
+    "xai-", "pplx-", "tvly-", "r8_", "nvapi-", "lsv2_", "npm_", "pypi-", "dckr_pat_", "rubygems_",
+    "dop_v1_", "dapi", "shpat_", "shpca_", "shppa_", "shpss_", "hvs.", "hvb.", "sg.", ":aa", "sq0",
+    "lin_api_", "ntn_", "eyj", "gldt-", "glrt-", "glptt-", "glcbt-", "gloas-", "glsoat-", "glimt-", "glft-",
+    "glagent-",
+)  # fmt: skip
 
 
 def is_suspect(text: str) -> bool:

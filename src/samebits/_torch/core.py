@@ -364,18 +364,18 @@ def setter_locations(names: Collection[str]) -> list[tuple[str, Any, str]]:
     setters = {id(setter): name for name, setter in functions if setter is not None}
     if torch is None:
         return []
-    places: list[tuple[str, Any, str]] = [(name, torch._C, name) for name in setters.values()]
+    locations: list[tuple[str, Any, str]] = [(name, torch._C, name) for name in setters.values()]
     for id_, name in setters.items():
         if id(vars(torch).get(name)) == id_:
-            places.append((name, torch, name))
-        places += [(name, torch, public) for public in _DETERMINISM_PUBLIC.get(name, ())]
+            locations.append((name, torch, name))
+        locations += [(name, torch, public) for public in _DETERMINISM_PUBLIC.get(name, ())]
     for module in list(vars(torch.backends).values()):
         properties = vars(type(module)).values() if type(module).__module__.startswith("torch.") else ()
         for prop in properties:
             name_of_setter = setters.get(id(getattr(prop, "setter", None)))
             if name_of_setter is not None:
-                places.append((name_of_setter, prop, "setter"))
-    return places
+                locations.append((name_of_setter, prop, "setter"))
+    return locations
 
 
 def config_probe(config: Any, name: str) -> Callable[[], Any]:

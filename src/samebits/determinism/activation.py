@@ -132,7 +132,7 @@ class Activation:
         """Call back with torch once it is imported and its switches are set; at once if they are."""
         self._imports.on_torch(callback)
 
-    def keep(self, part: Any) -> None:
+    def add_part(self, part: Any) -> None:
         """Call `part.remove()` when everything is put back, in reverse order."""
         self._parts.append(part)
 

@@ -81,7 +81,7 @@ class Determinism:
         self._activation.start()
         try:
             self._explainer.install()
-            self._activation.keep(self._explainer)
+            self._activation.add_part(self._explainer)
             self._activation.on_torch(self._follow_steps)
         except BaseException:
             self._end()

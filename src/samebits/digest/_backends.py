@@ -1,4 +1,4 @@
-"""The interface of what computes digests (docs/reference/digest.md), and the choice by device."""
+"""The interface of the backends that compute digests (docs/reference/digest.md), and the choice by device."""
 
 from __future__ import annotations
 

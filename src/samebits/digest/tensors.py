@@ -1,4 +1,4 @@
-"""Digests of many tensors at once: one native call when all are in CPU memory, a way for everything else."""
+"""Digests of many tensors at once: one native call when all are plain CPU tensors, else each by its kind."""
 
 from __future__ import annotations
 
@@ -53,11 +53,9 @@ def observe(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
     seen = _CPU.reader.observe(tensors)
     if seen is None:
         seen = _CPU.observe_plain(tensors)
-    return _observe_any(tensors) if seen is None else seen
-
-
-def _observe_any(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
-    return digest_many(tensors), repr([*map(_kind, tensors)]).encode(), storage_addresses(tensors)
+    if seen is None:
+        return digest_many(tensors), repr([*map(_kind, tensors)]).encode(), storage_addresses(tensors)
+    return seen
 
 
 def _kind(tensor: torch.Tensor) -> tuple[torch.dtype, tuple[int, ...]]:

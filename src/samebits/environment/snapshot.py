@@ -20,23 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # What numeric libraries choose their code by.
-_RELEVANT_FLAGS = frozenset(
-    (
-        *("sse4_1", "sse4_2", "avx", "avx2", "fma", "f16c", "avx_vnni"),
-        *(
-            "avx512f",
-            "avx512bw",
-            "avx512cd",
-            "avx512dq",
-            "avx512vl",
-            "avx512_vnni",
-            "avx512_bf16",
-            "avx512_fp16",
-        ),
-        *("amx_tile", "amx_int8", "amx_bf16", "amx_fp16"),
-        *("asimd", "asimdhp", "asimddp", "sve", "sve2", "bf16", "i8mm", "sme"),
-    )
-)
+_RELEVANT_FLAGS = frozenset((
+    "sse4_1", "sse4_2", "avx", "avx2", "fma", "f16c", "avx_vnni",
+    "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16",
+    "amx_tile", "amx_int8", "amx_bf16", "amx_fp16",
+    "asimd", "asimdhp", "asimddp", "sve", "sve2", "bf16", "i8mm", "sme",
+))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -173,13 +162,13 @@ def _installed_version(name: str) -> str | None:
 
 
 _PREFIXES = (
-    *("ATEN_", "TORCH_", "TORCHINDUCTOR_", "PYTORCH_", "TRITON_", "NVTE_"),
-    *("CUBLAS", "CUDA_", "CUDNN_", "NCCL_", "NVIDIA_TF32_"),
-    *("HIP_", "HSA_", "MIOPEN_", "ROCBLAS_"),
-    *("DNNL_", "ONEDNN_", "MKL_", "OPENBLAS_", "BLIS_", "VECLIB_", "NUMEXPR_", "NPY_"),
-    *("OMP_", "KMP_", "GOMP_"),
-    *("PYTHONHASHSEED", "PYTHONMALLOC", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD"),
-)
+    "ATEN_", "TORCH_", "TORCHINDUCTOR_", "PYTORCH_", "TRITON_", "NVTE_",
+    "CUBLAS", "CUDA_", "CUDNN_", "NCCL_", "NVIDIA_TF32_",
+    "HIP_", "HSA_", "MIOPEN_", "ROCBLAS_",
+    "DNNL_", "ONEDNN_", "MKL_", "OPENBLAS_", "BLIS_", "VECLIB_", "NUMEXPR_", "NPY_",
+    "OMP_", "KMP_", "GOMP_",
+    "PYTHONHASHSEED", "PYTHONMALLOC", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD",
+)  # fmt: skip
 _SECRETS = ("TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "API_KEY", "ACCESS_KEY", "PRIVATE")
 _LONGEST_VALUE = 300
 
