@@ -1,4 +1,4 @@
-"""Frames of the stack: whose code each one is; and exceptions that come into code from outside.
+"""Frames of the stack: to whom the code of each belongs, and exceptions that come from outside of it.
 
 A script that limits its time by `signal.setitimer` and raises in the handler may be interrupted in code of
 samebits as in any other. Such an exception belongs to the script; all others there belong to samebits.
@@ -52,7 +52,7 @@ def is_from_outside(error: BaseException) -> bool:
     """Tell whether a signal handler raised an exception, or another thread threw it in.
 
     `signal.signal` calls a handler with the frame that it interrupted. An exception that another thread
-    throws in (`PyThreadState_SetAsyncExc`) has no frame of its own. It is known by its class, which is
+    throws in (`PyThreadState_SetAsyncExc`) has no frame. It is known by its class, which is
     written in Python and not of a library that samebits calls.
 
     Args:
@@ -361,7 +361,7 @@ def is_standard(module: str) -> bool:
 
 def _name_of(frame: FrameType) -> str:
     code = frame.f_code
-    if isinstance(frame.f_locals.get("self"), random.SystemRandom):  # which inherits what it draws with
+    if isinstance(frame.f_locals.get("self"), random.SystemRandom):  # it inherits the methods that draw
         return f"SystemRandom.{code.co_name}"
     if hasattr(code, "co_qualname"):  # new in Python 3.11
         return str(code.co_qualname)

@@ -120,7 +120,7 @@ PATCHED = PatchedAttributes()
 
 
 class Patches:
-    """A list of replaced attributes; `restore` undoes them, last first.
+    """A list of replaced attributes; `restore` undoes them, the last first.
 
     A replacement is undone where it still stands. Where other code has replaced the attribute since, that
     stays, and a warning names the attribute. A function that was put in place calls only the original once it
@@ -140,7 +140,7 @@ class Patches:
         original = vars(owner).get(name, ABSENT)
         here = self._at_home.get((id(owner), name), ABSENT)
         if here is original and getattr(value, "__wrapped__", None) is here is not ABSENT:
-            return  # replaced already, at the other of its two places
+            return  # replaced already, in the other module that holds it
         if isinstance(owner, ModuleType):
             value = self._shared_wrapper(original, value)
             home, name_there = _home_of(original)
@@ -186,7 +186,7 @@ def _held(owner: Any, name: str) -> Any:
 
 
 def _taken_away(layer: Layer, layers: Sequence[Layer]) -> bool:
-    """Take away a layer that is no longer wanted; False where other code has put something on top of it."""
+    """Take away a layer that is not wanted any more; return False where other code put something on top."""
     held = _held(layer.owner, layer.name)
     if held is layer.held:
         layer.write(layer.owner, layer.name, layer.before)

@@ -4,7 +4,7 @@ Three things give a secret away: the name that it is given under (`--token X`, `
 its position (the password of a URL, an `Authorization` header), and its own shape (`hf_…`, `ghp_…`). A value
 that was found by its name is masked wherever else it appears, in the text of an exception for example.
 
-A masked value leaves nothing behind, not even a digest: that of a short password can be guessed.
+A masked value leaves nothing behind, not even a digest: a short password can be guessed from its digest.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 def _without_pairs(text: str) -> str:
-    """Mask the values of `name=value` and `name: value` whose names are those of secrets."""
+    """Mask the values of `name=value` and `name: value` whose names are names of secrets."""
     parts: list[str] = []
     done = position = 0
     while (name := _NAME.search(text, position)) is not None:

@@ -72,7 +72,7 @@ def node_sequence(node: Any) -> int:
 
 
 def is_virtual(tensor: Any) -> bool:
-    """Tell whether a tensor has no data of its own: tracing, `torch.func` transforms, meta, lazy parameters.
+    """Tell whether a tensor has no data: tracing, `torch.func` transforms, meta, lazy parameters.
 
     Without the functions that it looks up, only meta tensors are recognised.
     """
@@ -423,7 +423,7 @@ _VERSIONS = "_metadata"
 
 
 def state_versions(state: Any) -> dict[str, Any] | None:
-    """Give the versions of its modules that a state dict of `nn.Module` carries; None for any other mapping.
+    """Return the versions of modules that a state dict of `nn.Module` carries; None for any other mapping.
 
     `Module.state_dict` puts them on the `OrderedDict` as an attribute, by the module's path, and
     `load_state_dict` lets modules convert the entries of older versions by them (torch/nn/modules/module.py,

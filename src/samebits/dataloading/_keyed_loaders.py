@@ -114,7 +114,7 @@ class _Keyed:
         if keys is None or first:
             keys = self._keys = EpochKeys(epoch.seed, epoch.number)
             if self._rng is not None:
-                rng.held.look(again=True)
+                rng.held.search(again=True)
         self._rng = rng
         rng.begin_batch()
         return rng, keys, first
@@ -153,7 +153,7 @@ class KeyedMap:
         rng, keys, first = self._keyed.ready(keyed.epoch)
         with as_in_worker(rng, _THREADS):
             samples = self._under_keys(keyed, indices, rng, keys)
-            if rng.held.look(again=first):
+            if rng.held.search(again=first):
                 samples = self._under_keys(keyed, indices, rng, keys)  # as in data/fetching.py
         return samples
 

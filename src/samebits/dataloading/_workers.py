@@ -157,7 +157,7 @@ class WorkerInit(NamedTuple):
         """Begin in the worker; torch calls this after it has seeded the worker and before it touches data."""
         _set_keyed_epoch(self.epoch)
         _show_users_dataset()
-        # A scope of its own: persistent workers do not run the user's function again in later epochs.
+        # A separate scope: persistent workers do not run the user's function again in later epochs.
         _enter(self.epoch, worker, "init")
         WORKER.users_own = frozenset()
         if self.reseed:

@@ -78,7 +78,7 @@ class _Watched:
         return not self.fixed and not self.expected and writer.torch and isinstance(handle, Variable)
 
     def keeps(self, value: str) -> bool:
-        """Tell whether the value is no drift."""
+        """Tell whether the value is allowed."""
         return value == self.expected or (self.fixed and self.switch.keeps(value))
 
 
@@ -87,7 +87,7 @@ class DriftWatch:
 
     Args:
         rng: the generators are watched too.
-        on: tells whether this watch is in charge, not that of a later activation.
+        on: tells whether this watch is in charge, not the one of a later activation.
     """
 
     def __init__(self, *, rng: bool, on: Callable[[], bool] = lambda: True) -> None:
@@ -225,7 +225,7 @@ class DriftWatch:
         if watched is None or not isinstance(watched.switch.handle, Variable):
             return
         writer = self._writers.of(frame)
-        # Control's calls may import more of torch, which writes variables of its own.
+        # Control's calls may import more of torch, which itself writes variables.
         if (writer.torch or not writer.own) and self._on():
             watched.writer = writer
 

@@ -55,7 +55,7 @@ class ActivationReport(NamedTuple):
 
 
 class Activation:
-    """One activation of a control in this process.
+    """An activation of a control in this process.
 
     Switches and generators belong to the process, so an activation acts on all its threads. Activations nest;
     each puts back the values from before it. If one is stopped while later ones still run, it puts its values

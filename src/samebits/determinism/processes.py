@@ -103,7 +103,7 @@ class ChildProcesses:
         self._patches.set(os, name, fork)
 
     def _enter_forked(self, scope: tuple[int | str, ...]) -> None:
-        # After the functions registered with `os.register_at_fork`, that of `random` among them.
+        # After the functions registered with `os.register_at_fork`, the one of `random` among them.
         active, random = acting(self._active), sys.modules.get("random")
         active.enter_scope(*scope)
         if random is not None and active.source_seed is not None and active.control.seeds("python"):

@@ -85,7 +85,7 @@ class NativeBackend:
     def describe(self, tensors: Sequence[torch.Tensor]) -> array[int] | None:
         """Return descriptors (native/digest.h) of plain tensors in CPU memory; None if any is something else.
 
-        A hot path of recording, hence one loop without calls of our own.
+        A hot path of recording, hence one loop without function calls of samebits.
         """
         words: list[int] = []
         add = words.append
@@ -110,7 +110,7 @@ class NativeBackend:
         return array("Q", words)
 
     def observe_plain(self, tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes] | None:
-        """See `CpuBackend`: one loop without calls of our own."""
+        """See `CpuBackend`: one loop, as in `describe`."""
         words: list[int] = []
         kinds: list[int] = []
         bases: list[int] = []
@@ -123,7 +123,7 @@ class NativeBackend:
                 if header & _NEGATABLE and (t.is_neg() or (header & _CONJUGABLE and t.is_conj())):
                     return None
                 shape, address, offset = t.shape, t.data_ptr(), int(t.storage_offset())
-                # An empty view has no address of its own, and yet an offset.
+                # An empty view has no address, and yet an offset.
                 bases.append(address - (offset << (header >> 8 & 15)) & d.MASK if offset else address)
                 add(address)
                 header |= len(shape) << 20

@@ -25,8 +25,8 @@ def _context_of(tensor: Any) -> tuple[str, tuple[torch.Tensor, ...]]:
     """Return the context of a wrapper subclass as text, and the tensors in it.
 
     The same value gives the same text in every process. An object of a class that has no defined contents (a
-    device mesh, a function) counts by the name of its class only. The context is that of the detached tensor:
-    whether a gradient is wanted is no part of a value.
+    device mesh, a function) counts by the name of its class only. The context is read from the detached
+    tensor, because whether a gradient is wanted is not part of a value.
 
     Args:
         tensor: has `__tensor_flatten__`.

@@ -22,7 +22,7 @@ BINDINGS_ABI = 5
 
 
 def load_module() -> Any:
-    """Load the module; None if this installation has none or that of another version."""
+    """Load the module; None if this installation has none, or one of another version."""
     try:
         from samebits import _reader
     except ImportError:
@@ -133,7 +133,7 @@ def open_library(path: Path) -> NativeLibrary | None:
 def openmp_entry(folder: Path, function: str = "GOMP_parallel") -> int | None:
     """Return the address of a function of the OpenMP library that torch brought and this process has loaded.
 
-    Its threads wait for work between two ops of torch, on the cores that threads of our own would need.
+    Its threads wait for work between two ops of torch, on the cores that separate threads would need.
     None where torch has another OpenMP library (macOS, some distributions).
 
     Args:

@@ -129,7 +129,7 @@ class _Tree:
 
 
 def _leaf(obj: Any, where: str) -> bytes | None:
-    """Return the digest of a value that is no container; None for anything else."""
+    """Return the digest of a value that is not a container; None for anything else."""
     if isinstance(obj, str):
         return composite("str", obj.encode("utf-8", "surrogatepass"))
     if isinstance(obj, (bytes, bytearray)):

@@ -17,7 +17,7 @@ class Control(NamedTuple):
 
     Args:
         seed: from 0 to 2**64 - 1; None leaves all RNG sources alone.
-        per_rank: each process of a distributed run gets a seed of its own, from `seed` and its rank.
+        per_rank: each process of a distributed run gets its own seed, from `seed` and its rank.
         switches: (name, value) of those that differ from the table; `leave` neither sets nor watches the
             switch.
         all_switches: False touches only the switches that `switches` names.
@@ -153,7 +153,7 @@ class Switch(NamedTuple):
     """One setting that influences determinism.
 
     Args:
-        name: what the user types and sees, such as `cudnn-benchmark`.
+        name: as the user types and sees it, such as `cudnn-benchmark`.
         handle: reads and sets it.
         when: the moment until which it can be set.
         value: the value that control sets; None leaves the value and only watches it.
@@ -199,7 +199,7 @@ def from_text(value: str, like: Any) -> Any:
     """Convert a text that `as_text` would give to the type that the setting has now.
 
     Raises:
-        ValueError: this build has no such choice.
+        ValueError: this build does not have the choice.
     """
     if isinstance(like, tuple):
         first, _, second = value.partition(",")

@@ -1,4 +1,4 @@
-"""All switches in one table; what a control wants of each; setting them, reading back, putting back."""
+"""The table of all switches: what a control wants of each, and how they are set, read back and put back."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def wanted_by(control: Control) -> tuple[Wanted, ...]:
     """
     asked: dict[str, str] = {}
     for name, value in control.switches:
-        check_value(switch_named(name), value)
+        _check_value(switch_named(name), value)
         asked[name] = value
     rows = []
     for switch in TABLE:
@@ -98,7 +98,7 @@ def wanted_by(control: Control) -> tuple[Wanted, ...]:
     return tuple(rows)
 
 
-def check_value(switch: Switch, value: str) -> None:
+def _check_value(switch: Switch, value: str) -> None:
     """Refuse a value that the switch cannot have.
 
     Raises:
@@ -277,7 +277,7 @@ class Setting:
         return may and not handle.problem(before) and self.switch.keeps(before)
 
     def _write(self, value: str) -> None:
-        late = too_late(self.switch.when)
+        late = _too_late(self.switch.when)
         if late:
             self.state, self.why = TOO_LATE, late
             return
@@ -290,7 +290,7 @@ class Setting:
             self.state = SET
 
 
-def too_late(when: When) -> str:
+def _too_late(when: When) -> str:
     """Return why it is too late for switches of that moment; empty when they can still be set."""
     torch: Any = sys.modules.get("torch")
     if not hasattr(torch, "Tensor"):  # a `torch.py` of the user's own

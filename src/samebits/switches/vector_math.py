@@ -64,7 +64,7 @@ class VectorMath(Handle):
 
 
 def _call_each() -> None:
-    """Call each on one element, which one thread computes; float32 and float64 have kernels of their own."""
+    """Call each on one element, which one thread computes; float32 and float64 have separate kernels."""
     torch: Any = importlib.import_module("torch")
     from samebits._torch.portable import outside_modes
 

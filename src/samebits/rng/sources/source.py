@@ -70,7 +70,8 @@ class Library(NamedTuple):
         intervention: name of the one that seeds its generators.
         draws: the beginning of the names of draws from its generators.
         fresh: draws of entropy that becomes a generator's state.
-        own: those of them that make a separate generator; a seed for the global one does not reach it.
+        own: the draws among them that make a separate generator, which a seed for the global one does not
+            reach.
         imported: the module that a script imports for `seed_call`.
         seed_call: seeds the global generator, given the name of the module and a number.
         seeders: full names of the functions that seed the global generator.
@@ -104,7 +105,7 @@ class StateFunction(NamedTuple):
 
     @property
     def seeds(self) -> bool:
-        """True when it seeds; otherwise it puts a state back."""
+        """Tell whether it seeds; otherwise it puts a state back."""
         return bool(self.text)
 
     def owners_in(self, module: Any) -> list[Any]:
@@ -205,7 +206,7 @@ class GeneratorObjects(Protocol):
         """Decode the result of `encode`.
 
         Raises:
-            ValueError: it is no state of the library.
+            ValueError: it is not a state of the library.
         """
 
     def version(self) -> str:
@@ -267,7 +268,7 @@ def from_json(data: bytes) -> Any:
     """Decode the result of `to_json`.
 
     Raises:
-        ValueError: it is no such encoding.
+        ValueError: it is not such an encoding.
     """
     try:
         return json.loads(data, object_hook=_decode_numpy)

@@ -295,7 +295,7 @@ _DTENSOR_DEFAULT = "parallel-rng"  # the state that DTensor's own `manual_seed` 
 
 
 class DTensorTracker(TorchSource):
-    """DTensor's RNG tracker, where it has states of its own.
+    """DTensor's RNG tracker, where it keeps its own states.
 
     It has them in torch 2.6: a dict of Philox states (seed and offset, 8 bytes each), made by the first
     random op on a DTensor. In 2.13 it draws from the device's default generator and has nothing to save, so
