@@ -36,13 +36,13 @@ class KeyedIndex:
         epoch: its epoch.
         position: its position in the epoch, from 0.
         index: the loader's own index, or list of indices.
-        times: for each index the number of its earlier occurrences in the epoch; empty when none repeats.
+        earlier: for each index the number of its earlier occurrences in the epoch; empty when none repeats.
     """
 
     epoch: EpochId
     position: int
     index: Any
-    times: tuple[int, ...] = ()
+    earlier: tuple[int, ...] = ()
 
 
 class KeyedIndices:
@@ -63,10 +63,12 @@ class KeyedIndices:
         return len(self._sampler)
 
     def __iter__(self) -> Iterator[KeyedIndex]:
-        once, seen = _comes_once(self._sampler), Counter[Any]()
+        once, counts = _comes_once(self._sampler), Counter[Any]()
         for position, index in enumerate(self._sampler):
-            times = [] if once else [_seen(seen, one) for one in (index if self._batched else [index])]
-            yield KeyedIndex(self._epoch, position, index, tuple(times) if any(times) else ())
+            earlier = (
+                [] if once else [_count_earlier(counts, one) for one in (index if self._batched else [index])]
+            )
+            yield KeyedIndex(self._epoch, position, index, tuple(earlier) if any(earlier) else ())
 
 
 def _comes_once(sampler: Any) -> bool:
@@ -75,10 +77,10 @@ def _comes_once(sampler: Any) -> bool:
     return name in _ONCE or (name == "RandomSampler" and not inner.replacement)
 
 
-def _seen(seen: Counter[Any], index: Any) -> int:
+def _count_earlier(counts: Counter[Any], index: Any) -> int:
     number = _number_of(index)
-    seen[number] += 1
-    return seen[number] - 1
+    counts[number] += 1
+    return counts[number] - 1
 
 
 def _number_of(index: Any) -> int:
@@ -137,7 +139,7 @@ class KeyedMap:
         if not isinstance(keyed, KeyedIndex):  # from another iterator, which has its own indices
             return self.samebits_dataset[keyed]
         samples = self._load(keyed, [keyed.index])
-        single = _Single(samples[0])
+        single = KeyedSample(samples[0])
         single.keyed = keyed
         return single
 
@@ -162,14 +164,14 @@ class KeyedMap:
     ) -> list[Any]:
         samples = []
         for number, index in enumerate(indices):
-            times = keyed.times[number] if keyed.times else 0
-            key = keys.sample(_number_of(index), times or None)
-            rng.key(key, keys.epoch, _number_of(index), times)
+            earlier = keyed.earlier[number] if keyed.earlier else 0
+            key = keys.sample(_number_of(index), earlier or None)
+            rng.key(key, keys.epoch, _number_of(index), earlier)
             samples.append(self.samebits_dataset[index])
         return samples
 
 
-class _Single:
+class KeyedSample:
     """A sample that is not batched, with its index."""
 
     keyed: KeyedIndex | None = None
@@ -194,7 +196,7 @@ class KeyedCollate:
         keyed = getattr(samples, "keyed", None)
         if keyed is None:
             return self._collate(samples)
-        plain = samples.sample if isinstance(samples, _Single) else list(samples)
+        plain = samples.sample if isinstance(samples, KeyedSample) else list(samples)
         if _draws_nothing(self._collate):
             return self._collate(plain)
         rng, keys, _ = self._keyed.ready(keyed.epoch)

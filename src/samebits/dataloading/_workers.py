@@ -104,12 +104,12 @@ class LoaderLedger:
         run = (active.seed, active.scope)
         known = self._known.get(id(loader))
         if known is None or known.loader() is not loader or known.run != run:
-            known = self._enter(loader, run, active)
+            known = self._add(loader, run, active)
         number = active.number("epoch", *known.key)
         samples = (required(active.shared_seed), fit(required(active.source_seed), "torch"))
         return LoaderEpoch(*run, known.key, number, torch_seed, samples)
 
-    def _enter(self, loader: Any, run: tuple[int, Keys], active: Active) -> _KnownLoader:
+    def _add(self, loader: Any, run: tuple[int, Keys], active: Active) -> _KnownLoader:
         for identity, other in list(self._known.items()):
             if other.loader() is None:
                 self._known.pop(identity, None)

@@ -17,8 +17,6 @@ from samebits.rng.active import acting, thread_name
 from samebits.rng.seeds import fit
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from samebits.rng.active import Active
     from samebits.switches.switch import Control
 
@@ -73,16 +71,15 @@ class ChildProcesses:
                 self._patch_fork(name)
         self._imports.install()
         CHILDREN.register(Phase.CONTROL, self._payload)
-        self._imports.on_import("multiprocessing.util", self._patch_util)
+        self._imports.on_import(
+            "multiprocessing.util", functools.partial(leave_working_folder, self._patches)
+        )
 
     def remove(self) -> None:
         """Put everything back."""
         CHILDREN.unregister(Phase.CONTROL, self._payload)
         self._imports.remove()
         self._patches.restore()
-
-    def _patch_util(self, util: ModuleType) -> None:
-        leave_working_folder(self._patches, util)
 
     def _next_scope(self) -> tuple[int | str, ...]:
         active = acting(self._active)

@@ -183,19 +183,15 @@ class NumpySnapshot:
         self._memory = numpy_state_address()
         self._words = b""
         self._state: dict[str, Any] | None = None
-        if self._memory is not None:
-            self._words = ctypes.string_at(*self._memory)
-            self._legacy: Any = np.random.mtrand._rand  # as scikit-learn does
-            value = self._legacy.standard_normal()
-            waited = ctypes.string_at(*self._memory) == self._words
-            if not waited:
-                self.restore()
-                return
-            ctypes.memmove(self._memory[0], self._words, len(self._words))
-            self._state = {**self._random.get_state(legacy=False), "has_gauss": 1, "gauss": value}
-            self.restore()
-        else:
+        if self._memory is None:
             self._state = self._random.get_state(legacy=False)
+            return
+        self._words = ctypes.string_at(*self._memory)
+        self._legacy: Any = np.random.mtrand._rand  # as scikit-learn does
+        value = self._legacy.standard_normal()
+        if ctypes.string_at(*self._memory) == self._words:  # it waited
+            self._state = {**self._random.get_state(legacy=False), "has_gauss": 1, "gauss": value}
+        self.restore()
 
     def restore(self) -> None:
         """Put it back."""
