@@ -1,4 +1,4 @@
-"""Control of the processes that a script starts, and notice of the threads that run beside it."""
+"""Control of the processes that a script starts, and a watch for the threads that it starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from samebits.switches.switch import Control
 
 
-class ThreadsBeside:
+class ThreadWatch:
     """Notices the first thread that the script, or a library for it, starts in this process.
 
     With fixed addresses a process allocates the same in every run, unless several threads allocate at once.

@@ -30,11 +30,8 @@ _FACTS = (
     ("libraries",),
 )
 _TABLES = (("torch", "threads"), ("torch", "switches"), ("variables",), ("packages",))
-_COME_LATER = {
-    ("libraries",),
-    ("packages",),
-    ("variables",),
-}  # the longer a run lasts, the more it has of these
+# The longer a run lasts, the more it has of these.
+_COME_LATER = {("libraries",), ("packages",), ("variables",)}
 _LONGEST_VALUE = 80
 _MISSING = object()
 TAKEN = "taken"  # a key in the facts of a run that was killed, which are from its start

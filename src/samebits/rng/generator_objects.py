@@ -58,7 +58,8 @@ class RegisteredGenerator:
     module = ""
 
     def __init__(self, name: str, generator: Any) -> None:
-        self.name, self.generator = name, generator
+        self.name, self._generator = name, generator
+        self._library = _required(generator)
 
     def available(self) -> bool:
         """Return True: it was alive a moment ago."""
@@ -69,18 +70,15 @@ class RegisteredGenerator:
 
     def get_state(self) -> bytes:
         """Return the state in the form of the library's own source: torch's bytes, or JSON."""
-        return self._source().encode(read(self.generator))
+        return self._library.encode(self._library.read(self._generator))
 
     def set_state(self, state: bytes) -> None:
         """Put back the state that `get_state` gave."""
-        write(self.generator, self._source().decode(state))
+        self._library.write(self._generator, self._library.decode(state))
 
     def version(self) -> str:
         """Return the version of its library."""
-        return self._source().version()
-
-    def _source(self) -> GeneratorObjects:
-        return _required(self.generator)
+        return self._library.version()
 
 
 def registered_sources() -> list[RngSource]:

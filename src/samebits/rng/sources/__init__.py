@@ -7,7 +7,7 @@ from samebits.rng.sources.libraries import CuPy, OpenCV, TensorFlow
 from samebits.rng.sources.numpy_global import NUMPY, NumpyGlobal
 from samebits.rng.sources.python_random import PYTHON, PythonRandom
 from samebits.rng.sources.source import BuiltInSource, GeneratorObjects, Library, RngSource
-from samebits.rng.sources.torch_devices import TORCH, DTensorTracker, LazyDevices, Mps, TorchCpu
+from samebits.rng.sources.torch_devices import TORCH, Cuda, DTensorTracker, Mps, TorchCpu, Xpu
 
 __all__ = [
     "BUILT_IN",
@@ -28,8 +28,8 @@ BUILT_IN: tuple[BuiltInSource, ...] = (
     PythonRandom(),
     NumpyGlobal(),
     TorchCpu(),
-    LazyDevices("cuda"),
-    LazyDevices("xpu"),
+    Cuda(),
+    Xpu(),
     Mps(),
     Accelerator("mtia"),
     *(Accelerator(name, package) for name, package in PACKAGES.items()),

@@ -62,16 +62,20 @@ def bytes_to_tensor(data: bytes) -> Any:
 class TorchSource(BuiltInSource):
     """**Base class** of the default generators that torch or a backend of it brings."""
 
+    module = "torch"
     library = TORCH
     intervention = TORCH.intervention
     seed_calls: tuple[str, ...] = ("torch.",)
+
+    def version(self) -> str:
+        """Return torch's version."""
+        return version_of("torch")
 
 
 class TorchCpu(TorchSource):
     """Torch's default generator on the CPU."""
 
     name = TORCH.name
-    module = "torch"
     functions = (
         StateFunction(("", "random"), "manual_seed", "torch.manual_seed"),
         StateFunction(("", "random"), "set_rng_state"),
@@ -94,10 +98,6 @@ class TorchCpu(TorchSource):
     def set_state(self, state: bytes) -> None:
         """Do what `torch.set_rng_state` does, which checks the size and the position."""
         sys.modules["torch"].set_rng_state(bytes_to_tensor(state))
-
-    def version(self) -> str:
-        """Return torch's version."""
-        return version_of("torch")
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
         """Return a function that reads the position of the CPU's generator."""
@@ -155,33 +155,15 @@ def unwrapped_method(method: str) -> Callable[[Any], Any]:
 
 
 class LazyDevices(TorchSource):
-    """The default generators of all devices of one kind, CUDA or XPU.
+    """**Base class** of the default generators of all devices of one kind.
 
     Neither seeding nor saving starts the device: until its first use its state is the seeds that wait.
-
-    Args:
-        name: `cuda` or `xpu`.
     """
-
-    module = "torch"
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.seed_calls = (*TorchSource.seed_calls, f"torch.{name}.")
-        if name == "cuda":
-            self.record_order = 4
-            self.functions = tuple(
-                StateFunction(("cuda", "cuda.random"), function, f"torch.cuda.{function}")
-                for function in ("manual_seed", "manual_seed_all")
-            )
 
     def available(self) -> bool:
         """Tell whether torch is imported, is built for such devices, and this process may use them."""
-        torch: Any = loaded(self.module, "backends", "version", self.name)
-        if torch is None:
-            return False
-        built = torch.backends.cuda.is_built() if self.name == "cuda" else torch.version.xpu is not None
-        return bool(built) and not in_bad_fork(self._devices())
+        torch: Any = loaded("torch", "backends", "version", self.name)
+        return torch is not None and self._is_built(torch) and not in_bad_fork(self._devices())
 
     def seed(self, seed: int) -> None:
         """Do what `torch.cuda.manual_seed_all(seed)` does."""
@@ -205,14 +187,6 @@ class LazyDevices(TorchSource):
         saved = len(fields["devices"])
         expect(saved == count, f"it holds {saved} devices of kind {self.name}, and there are {count}")
         devices.set_rng_state_all([bytes_to_tensor(bytes.fromhex(text)) for text in fields["devices"]])
-
-    def version(self) -> str:
-        """Return torch's version."""
-        return version_of("torch")
-
-    def position_reader(self) -> Callable[[], Mapping[str, Position]]:
-        """Return a function that reads the Philox offsets of all CUDA devices; none before CUDA is used."""
-        return _cuda_positions if self.name == "cuda" else dict
 
     def state_reader(self) -> Callable[[], Sequence[tuple[str, Any]]]:
         """Read all devices once they are in use."""
@@ -241,6 +215,38 @@ class LazyDevices(TorchSource):
             seed_devices = devices.manual_seed_all if which == "all" else devices.manual_seed
             seed_devices(seed)
 
+    def _is_built(self, torch: Any) -> bool:
+        raise NotImplementedError
+
+
+class Cuda(LazyDevices):
+    """The default generators of all CUDA devices."""
+
+    name = "cuda"
+    functions = tuple(
+        StateFunction(("cuda", "cuda.random"), function, f"torch.cuda.{function}")
+        for function in ("manual_seed", "manual_seed_all")
+    )
+    record_order = 4
+    seed_calls = (*TorchSource.seed_calls, "torch.cuda.")
+
+    def position_reader(self) -> Callable[[], Mapping[str, Position]]:
+        """Return a function that reads the Philox offsets of all devices; none before CUDA is used."""
+        return _cuda_positions
+
+    def _is_built(self, torch: Any) -> bool:
+        return bool(torch.backends.cuda.is_built())
+
+
+class Xpu(LazyDevices):
+    """The default generators of all XPU devices."""
+
+    name = "xpu"
+    seed_calls = (*TorchSource.seed_calls, "torch.xpu.")
+
+    def _is_built(self, torch: Any) -> bool:
+        return torch.version.xpu is not None
+
 
 def _cuda_positions() -> Mapping[str, Position]:
     cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
@@ -267,7 +273,6 @@ class Mps(TorchSource):
     """The default generator of Apple's GPU."""
 
     name = "mps"
-    module = "torch"
 
     def available(self) -> bool:
         """Tell whether torch is imported and can use the device."""
@@ -285,10 +290,6 @@ class Mps(TorchSource):
     def set_state(self, state: bytes) -> None:
         """Do what `torch.mps.set_rng_state` does."""
         sys.modules["torch"].mps.set_rng_state(bytes_to_tensor(state))
-
-    def version(self) -> str:
-        """Return torch's version."""
-        return version_of("torch")
 
 
 _DTENSOR_DEFAULT = "parallel-rng"  # the state that DTensor's own `manual_seed` sets
@@ -335,10 +336,6 @@ class DTensorTracker(TorchSource):
     def forget(self) -> None:
         """Drop the tracker."""
         drop_dtensor_tracker()
-
-    def version(self) -> str:
-        """Return torch's version."""
-        return version_of("torch")
 
 
 if TYPE_CHECKING:
