@@ -1,4 +1,4 @@
-"""Processes and threads that a process starts: forks, children that end with it, what threads run."""
+"""Processes and threads that a process starts: forks, children that end with it, calls around threads."""
 
 from __future__ import annotations
 

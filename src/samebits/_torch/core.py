@@ -97,8 +97,8 @@ def is_virtual(tensor: Any) -> bool:
 def is_opaque(tensor: Any) -> bool:
     """Tell whether only the class of a tensor knows its contents: a wrapper that does not say what it wraps.
 
-    `__tensor_flatten__` is the protocol by which one says it (torch/utils/_python_dispatch.py). To look at
-    another one means to call operations that its `__torch_dispatch__` sees.
+    `__tensor_flatten__` is the protocol by which one says it (torch/utils/_python_dispatch.py). Reading any
+    other wrapper means calling operations that its `__torch_dispatch__` sees.
     """
     kind = type(tensor)
     if hasattr(kind, "__tensor_flatten__") or not tensor.numel():

@@ -1,4 +1,4 @@
-"""Keyed samples for the loaders of a script: the parts that torch's iterators get instead of their own."""
+"""Keyed samples for the loaders of a script: the parts that replace a loader's own in torch's iterators."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class KeyedSamples(list[Any]):
 
 
 class _Keyed:
-    """The generators of this process, for one loader."""
+    """The generators and keys of this process for one part of a loader; they are made when first used."""
 
     def __init__(self, roots: dict[str, Any]) -> None:
         self._roots = roots
@@ -110,7 +110,7 @@ class _Keyed:
         return {**self.__dict__, "_rng": None, "_keys": None}
 
     def ready(self, epoch: EpochId) -> tuple[SampleRng, EpochKeys, bool]:
-        """Return the generators, the keys of the epoch, and True when the epoch begins here."""
+        """Return the generators, the keys of the epoch, and whether the epoch begins here."""
         rng, keys = self._rng or SampleRng(self._roots), self._keys
         first = keys is None or (keys.seed, keys.epoch) != (epoch.seed, epoch.number)
         if keys is None or first:
@@ -123,7 +123,7 @@ class _Keyed:
 
 
 class KeyedMap:
-    """Stands in for a map-style dataset: loads each sample under its key.
+    """Replaces a map-style dataset: loads each sample under its key.
 
     Args:
         dataset: the script's.
@@ -181,7 +181,7 @@ class KeyedSample:
 
 
 class KeyedCollate:
-    """Stands in for a loader's `collate_fn`: runs it under a key of the batch.
+    """Replaces a loader's `collate_fn`: runs it under a key of the batch.
 
     Args:
         collate: the loader's own.
@@ -213,7 +213,7 @@ def _draws_nothing(collate: Any) -> bool:
 
 
 class KeyedIterable(Iterable[Any]):
-    """Stands in for an iterable dataset: keys each element by its worker and number.
+    """Replaces an iterable dataset: keys each element by its worker and number.
 
     Args:
         dataset: the script's.
@@ -248,7 +248,7 @@ class KeyedIterable(Iterable[Any]):
 
 
 class KeyedElements:
-    """Stands in for the `collate_fn` of a loader of an iterable dataset: keyed by its last element.
+    """Replaces the `collate_fn` of a loader of an iterable dataset: runs it under a key of the last element.
 
     Args:
         collate: the loader's own.

@@ -1,4 +1,4 @@
-"""Workers of DataLoaders: their control, and the iteration of the loader that they serve."""
+"""Control of the workers of DataLoaders, and the seeds of each iteration of a loader."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class LoaderEpoch(NamedTuple):
 
     Args:
         seed: the run seed.
-        scope: the part of the run that this process is.
+        scope: names this process within the run.
         loader: the number of loaders that were first iterated before it; in threads other than the main
             thread, preceded by the name of the thread.
         number: the number of its earlier iterations.
         torch_seed: the seed of torch's default generator: the run seed, or the script's choice by
             `torch.manual_seed`. So the script's own seed decides the order, as without control, while
             draws from the generator do not.
-        samples: the seed that all ranks share, and the value of `torch_seed` if the script chooses none.
+        samples: the seed that all ranks share, and the value of `torch_seed` where the script chooses none.
     """
 
     seed: int
@@ -140,7 +140,7 @@ WORKER = WorkerState()
 
 
 class WorkerInit(NamedTuple):
-    """Stands in for a loader's `worker_init_fn`: puts the worker under control, then calls the user's.
+    """Replaces a loader's `worker_init_fn`: puts the worker under control, then calls the user's.
 
     Args:
         epoch: the iteration that the worker is started for.

@@ -87,7 +87,7 @@ class LoaderControl:
         self._patches.set(base, "__init_subclass__", classmethod(__init_subclass__))
 
     def _with_view(self, original: Any, *, is_base: bool) -> Any:
-        """Wrap a method that takes a loader to give it a view; in the outermost one an iteration begins."""
+        """Wrap a method that takes a loader, to give it a view; the outermost call begins an iteration."""
         driving, name = self._driving, original.__name__
 
         @functools.wraps(original)

@@ -1,4 +1,4 @@
-"""Finding who wrote a setting: the line that wrote it, and the line of the user's code that led there."""
+"""Wrappers of the functions that write settings or seed, and the search for the line that called them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Writer(NamedTuple):
 
 
 class Writers:
-    """Finds who writes, from stack frames."""
+    """Finds the writer of a setting from stack frames."""
 
     def __init__(self) -> None:
         self._own = tuple(os.path.join(FOLDER, *path.split("/")) for path in CONTROL)

@@ -89,7 +89,7 @@ class Parts:
     """The parts of a tensor.
 
     Args:
-        tag: its kind, with everything that its parts do not tell.
+        tag: its kind, and all that the parts do not tell.
         tensors: in a fixed order.
     """
 
@@ -118,7 +118,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def readable(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a strided tensor with the same logical contents for the two layouts that hide their memory."""
+    """Return a tensor whose memory can be read, with the same logical contents."""
     if tensor.layout is torch.strided and not tensor.is_nested and tensor.numel() and tensor.data_ptr() == 0:
         return tensor.clone()  # zeros that were never written, as forward-mode differentiation makes them
     return tensor.to_dense() if tensor.is_mkldnn else tensor

@@ -1,4 +1,4 @@
-"""Random keys of samples, and the generators that are set to them while a sample is loaded."""
+"""Keys of samples, and the generators that are set to them while a sample is loaded."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class SampleRng:
         self._python = PythonRandom().seeder()
 
     def begin_batch(self) -> None:
-        """Update what may have changed since the last batch."""
+        """Find out which libraries were imported since the last batch."""
         self._available = tuple(source for source in self._others if source.available())
         self._to_come = tuple(source for source in self._others if is_to_come(source))
         self._numpy = NumpyGlobal().seeder()

@@ -1,4 +1,4 @@
-"""The switches that act only when a process starts: the hash seed and fixed addresses."""
+"""The switches that take effect only when a process starts: the hash seed and fixed addresses."""
 
 from __future__ import annotations
 

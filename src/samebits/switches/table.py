@@ -32,7 +32,7 @@ class Wanted(NamedTuple):
 
     Args:
         switch: the switch.
-        value: the value to set; None only watches the present one.
+        value: the value to set; None if its present value is only watched.
         explicit: the user asked for it by name.
     """
 
@@ -80,7 +80,7 @@ def _nearest(name: str, known: list[str]) -> list[str]:
 
 
 def wanted_by(control: Control) -> tuple[Wanted, ...]:
-    """Return what the control wants of each switch that it sets or watches, in the order of the table.
+    """Return the value that a control wants of each switch that it sets or watches, in the table's order.
 
     Raises:
         SamebitsError: an unknown name (`switch-unknown`), an impossible value (`switch-value`).
@@ -167,7 +167,7 @@ def _variable(wanted: Wanted, current: str) -> tuple[str | None, str]:
 
 
 class SwitchRow(NamedTuple):
-    """The result for one switch.
+    """The state of one switch under control.
 
     Args:
         name: its name.

@@ -1,4 +1,4 @@
-"""Elementwise functions of MKL, called once before threads call them together.
+"""The elementwise functions of MKL are called once, before threads call them together.
 
 torch computes `sqrt`, `exp`, `log` and others of contiguous float tensors on the CPU with MKL, in several
 threads. MKL picks the kernels at the first call, and a thread that calls it meanwhile may compute its part

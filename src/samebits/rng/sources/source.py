@@ -1,4 +1,4 @@
-"""An RNG source: its interface, the facts about its library, and the encoding of its state."""
+"""The interface of an RNG source, the facts about its library, and the encoding of its state."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class BuiltInSource:
         return tuple
 
     def earlier_seed(self) -> str:
-        """Name the state that an earlier seeding may have left when recording began; empty for none."""
+        """Return the text that a record has for a seeding before it began; empty for none."""
         return ""
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
