@@ -92,12 +92,12 @@ typedef struct {
 
 /* A file system gives the inode of a removed file to the next one, so the size and the first bytes count too. */
 static int check_identity(int descriptor, const identity *own) {
-    struct stat found;
+    struct stat status;
     char head[64];
-    if (fstat(descriptor, &found))
+    if (fstat(descriptor, &status))
         return errno;
-    if (!S_ISREG(found.st_mode) || (unsigned long long)found.st_dev != own->device ||
-        (unsigned long long)found.st_ino != own->inode || (unsigned long long)found.st_size != own->size ||
+    if (!S_ISREG(status.st_mode) || (unsigned long long)status.st_dev != own->device ||
+        (unsigned long long)status.st_ino != own->inode || (unsigned long long)status.st_size != own->size ||
         own->head.len > (Py_ssize_t)sizeof head)
         return ESTALE;
     if (pread(descriptor, head, (size_t)own->head.len, 0) != own->head.len)

@@ -60,52 +60,52 @@ static int is_lazy(const reader *self, PyObject *tensor, dl_dtype dtype) {
 
 /* Tells whether an 8-bit integer is one: torch exports its int1 to int7 and uint1 to uint7 under that name. */
 static int is_whole_byte(const reader *self, PyObject *tensor, dl_dtype dtype) {
-    PyObject *found = PyObject_GetAttr(tensor, self->dtype);
-    const int result = found == (dtype.code == DL_INT ? self->int8 : self->uint8);
-    Py_XDECREF(found);
+    PyObject *name = PyObject_GetAttr(tensor, self->dtype);
+    const int result = name == (dtype.code == DL_INT ? self->int8 : self->uint8);
+    Py_XDECREF(name);
     return result;
 }
 
-/* 1 and what DLPack says; 0 for a tensor that takes the slow way, perhaps with an exception. */
-static int look(const reader *self, PyObject *object, dl_tensor *found, uint64_t *header) {
+/* 1 and the tensor as DLPack describes it; 0 for one that takes the slow way, perhaps with an exception. */
+static int describe(const reader *self, PyObject *object, dl_tensor *view, uint64_t *header) {
     PyObject *type = (PyObject *)Py_TYPE(object);
-    if ((type != self->tensor && type != self->parameter) || self->tensor_from_object(object, found))
+    if ((type != self->tensor && type != self->parameter) || self->tensor_from_object(object, view))
         return 0;
-    if (found->device_type != DL_CPU || found->n_dims > MOST_DIMS)
+    if (view->device_type != DL_CPU || view->n_dims > MOST_DIMS)
         return 0;
-    if (found->dtype.code <= DL_UINT && found->dtype.bits == 8 && !is_whole_byte(self, object, found->dtype))
+    if (view->dtype.code <= DL_UINT && view->dtype.bits == 8 && !is_whole_byte(self, object, view->dtype))
         return 0;
-    *header = header_of(found->dtype) | (uint64_t)found->n_dims << N_DIMS;
-    return (*header & 0xFF) && !is_lazy(self, object, found->dtype);
+    *header = header_of(view->dtype) | (uint64_t)view->n_dims << N_DIMS;
+    return (*header & 0xFF) && !is_lazy(self, object, view->dtype);
 }
 
 /* Returns the address of its storage; 0 and perhaps an exception. */
-static int base_of(const reader *self, PyObject *object, const dl_tensor *found, uint64_t header, uint64_t *base) {
+static int base_of(const reader *self, PyObject *object, const dl_tensor *view, uint64_t header, uint64_t *base) {
     PyObject *offset = PyObject_CallOneArg(self->storage_offset, object);
     const long long elements = offset ? PyLong_AsLongLong(offset) : -1;
     Py_XDECREF(offset);
-    *base = (uint64_t)(uintptr_t)found->data - ((uint64_t)elements << (header >> 8 & 0xF));
+    *base = (uint64_t)(uintptr_t)view->data - ((uint64_t)elements << (header >> 8 & 0xF));
     return elements >= 0;
 }
 
-/* Appends one tensor; 0 as `look`. */
+/* Appends one tensor; 0 as `describe`. */
 static int append(const reader *self, PyObject *object, cursor *to) {
-    dl_tensor found;
+    dl_tensor view;
     uint64_t header;
-    if (!look(self, object, &found, &header))
+    if (!describe(self, object, &view, &header))
         return 0;
-    const size_t n = (size_t)found.n_dims;
+    const size_t n = (size_t)view.n_dims;
     if (to->bases) {
-        if (!base_of(self, object, &found, header, to->bases++))
+        if (!base_of(self, object, &view, header, to->bases++))
             return 0;
         *to->kinds++ = header;
-        memcpy(to->kinds, found.sizes, 8 * n);
+        memcpy(to->kinds, view.sizes, 8 * n);
         to->kinds += n;
     }
-    *to->words++ = (uint64_t)(uintptr_t)found.data + found.byte_offset;
+    *to->words++ = (uint64_t)(uintptr_t)view.data + view.byte_offset;
     *to->words++ = header | STRIDED;
-    memcpy(to->words, found.sizes, 8 * n);
-    memcpy(to->words + n, found.strides, 8 * n);
+    memcpy(to->words, view.sizes, 8 * n);
+    memcpy(to->words + n, view.strides, 8 * n);
     to->words += 2 * n;
     return 1;
 }
@@ -157,7 +157,7 @@ static PyObject *triple(PyObject *digests, PyObject *kinds, PyObject *bases) {
     return result;
 }
 
-/* Looks at all tensors of a list or tuple and digests them; `whole` asks for kinds and bases too. */
+/* Reads all tensors of a list or tuple and digests them; `whole` asks for kinds and bases too. */
 static PyObject *read_all(const reader *self, PyObject *tensors, int whole) {
     const size_t count = (size_t)PySequence_Fast_GET_SIZE(tensors);
     uint64_t few[FEW * 2 * MOST_WORDS], *memory = few;
@@ -195,8 +195,8 @@ static PyObject *read_bases(const reader *self, PyObject *tensors) {
     while (result && i < count && i < PySequence_Fast_GET_SIZE(tensors)) {
         PyObject *tensor = PySequence_Fast_GET_ITEM(tensors, i);
         uint64_t header, *base = (uint64_t *)PyBytes_AS_STRING(result) + i++;
-        dl_tensor found;
-        if (!look(self, tensor, &found, &header) || !base_of(self, tensor, &found, header, base))
+        dl_tensor view;
+        if (!describe(self, tensor, &view, &header) || !base_of(self, tensor, &view, header, base))
             Py_CLEAR(result);
     }
     return result;
@@ -217,12 +217,12 @@ static PyObject *bases(PyObject *self, PyObject *tensors) {
 /* ---- the type */
 
 dl_exchange *sb_exchange_of(PyObject *capsule) {
-    dl_exchange *found = PyCapsule_GetPointer(capsule, DL_EXCHANGE_CAPSULE);
-    while (found && found->major != DL_MAJOR)
-        found = found->previous;
-    if (!PyErr_Occurred() && (!found || !found->tensor_from_object))
+    dl_exchange *exchange = PyCapsule_GetPointer(capsule, DL_EXCHANGE_CAPSULE);
+    while (exchange && exchange->major != DL_MAJOR)
+        exchange = exchange->previous;
+    if (!PyErr_Occurred() && (!exchange || !exchange->tensor_from_object))
         PyErr_SetString(PyExc_ValueError, "no DLPack exchange of version 1");
-    return PyErr_Occurred() ? NULL : found;
+    return PyErr_Occurred() ? NULL : exchange;
 }
 
 static PyObject *new_reader(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs)) {
@@ -281,7 +281,7 @@ static PyMethodDef methods[] = {
 PyTypeObject sb_reader_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "samebits._reader.Reader",
     .tp_doc = "Reader(exchange, (Tensor, Parameter), (int8, uint8), get_num_threads, digest_to, digest_threaded)\n\n"
-              "Looks at plain CPU tensors; the last two are addresses of functions of native/digest.h.",
+              "Reads plain CPU tensors; the last two are addresses of functions of native/digest.h.",
     .tp_basicsize = sizeof(reader),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = new_reader,

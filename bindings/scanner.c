@@ -7,10 +7,10 @@ typedef struct {
     int (*tensor_from_object)(void *, dl_tensor *);
 } scanner;
 
-/* As in portable/scan.py. */
+/* As in portable/_scan.py. */
 enum { FLOATS = 1, LOW = 2, NOT_PLAIN = -1 };
 
-/* The bits of a dtype; NOT_PLAIN for one that portable mode has not, or that DLPack does not tell from others. */
+/* The bits of a dtype; NOT_PLAIN for one that portable mode does not have, or that DLPack does not tell from others. */
 static int bits_of(dl_dtype dtype) {
     const int width = dtype.bits;
     if (dtype.lanes != 1)
@@ -31,12 +31,12 @@ static int bits_of(dl_dtype dtype) {
 }
 
 static int scan_tensor(const scanner *self, PyObject *value) {
-    dl_tensor found;
-    if (self->tensor_from_object(value, &found)) {
+    dl_tensor view;
+    if (self->tensor_from_object(value, &view)) {
         PyErr_Clear();
         return NOT_PLAIN;
     }
-    return found.device_type == DL_CPU ? bits_of(found.dtype) : NOT_PLAIN;
+    return view.device_type == DL_CPU ? bits_of(view.dtype) : NOT_PLAIN;
 }
 
 /* The bits of all, or-ed; NOT_PLAIN where one is neither a plain tensor nor surely no tensor. */
@@ -75,14 +75,14 @@ static int put(key *to, const void *from, size_t size) {
 }
 
 static int sign_tensor(const scanner *self, PyObject *value, key *to) {
-    dl_tensor found;
-    if (self->tensor_from_object(value, &found)) {
+    dl_tensor view;
+    if (self->tensor_from_object(value, &view)) {
         PyErr_Clear();
         return 0;
     }
-    const char head[] = {'t', (char)found.dtype.code, (char)found.dtype.bits, (char)found.n_dims};
-    return found.device_type == DL_CPU && bits_of(found.dtype) != NOT_PLAIN && put(to, head, sizeof head) &&
-           put(to, found.sizes, (size_t)found.n_dims * sizeof *found.sizes);
+    const char head[] = {'t', (char)view.dtype.code, (char)view.dtype.bits, (char)view.n_dims};
+    return view.device_type == DL_CPU && bits_of(view.dtype) != NOT_PLAIN && put(to, head, sizeof head) &&
+           put(to, view.sizes, (size_t)view.n_dims * sizeof *view.sizes);
 }
 
 static int sign_whole(PyObject *value, key *to) {
@@ -113,10 +113,10 @@ static int sign_all(const scanner *self, PyObject *values, key *to) {
 }
 
 static PyObject *signature(PyObject *self, PyObject *values) {
-    key found = {.used = 0};
-    if ((!PyTuple_CheckExact(values) && !PyList_CheckExact(values)) || !sign_all((const scanner *)self, values, &found))
+    key text = {.used = 0};
+    if ((!PyTuple_CheckExact(values) && !PyList_CheckExact(values)) || !sign_all((const scanner *)self, values, &text))
         Py_RETURN_NONE;
-    return PyBytes_FromStringAndSize(found.bytes, (Py_ssize_t)found.used);
+    return PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.used);
 }
 
 static PyObject *new_scanner(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs)) {
@@ -141,17 +141,17 @@ static void free_scanner(PyObject *object) {
 
 static PyMethodDef methods[] = {
     {"scan", scan, METH_O,
-     "scan(values) -> int\n\nWhat portable.scan.scan gives for plain tensors, numbers and lists of them; -1 where others "
+     "scan(values) -> int\n\nWhat portable._scan.scan gives for plain tensors, numbers and lists of them; -1 where others "
      "are among them."},
     {"signature", signature, METH_O,
-     "signature(values) -> bytes | None\n\nSays of plain tensors, numbers and lists of them what portable.scan.signature "
+     "signature(values) -> bytes | None\n\nSays of plain tensors, numbers and lists of them what portable._scan.signature "
      "says; None where others are among them."},
     {NULL, NULL, 0, NULL},
 };
 
 PyTypeObject sb_scanner_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "samebits._reader.Scanner",
-    .tp_doc = "Scanner(exchange, (Tensor, Parameter))\n\nLooks at the arguments of ops.",
+    .tp_doc = "Scanner(exchange, (Tensor, Parameter))\n\nReads the arguments of ops.",
     .tp_basicsize = sizeof(scanner),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = new_scanner,

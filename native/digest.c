@@ -30,15 +30,15 @@ int samebits_digest_abi(void) { return SB_DIGEST_ABI; }
 static const sb_isa *active_isa; /* set once before use, and by tests: one pointer, so any thread sees a whole value */
 
 static const sb_isa *isa(void) {
-    const sb_isa *found = active_isa;
-    return found ? found : (active_isa = sb_find_isa(""));
+    const sb_isa *active = active_isa;
+    return active ? active : (active_isa = sb_find_isa(""));
 }
 
 int samebits_digest_select(const char *name) {
-    const sb_isa *found = sb_find_isa(name);
-    if (found)
-        active_isa = found;
-    return found != NULL;
+    const sb_isa *isa_named = sb_find_isa(name);
+    if (isa_named)
+        active_isa = isa_named;
+    return isa_named != NULL;
 }
 
 const char *samebits_digest_isa(void) { return isa()->name; }

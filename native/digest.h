@@ -35,7 +35,7 @@ SB_API const char *samebits_digest_isa(void);
 /* More than this in one call is left to samebits_digest_threaded: until then a caller may hold a lock (the GIL). */
 #define SB_SHORT_BYTES (1 << 19)
 
-/* What is returned, with nothing done, when `n_words` words are not the descriptors of `count` tensors. */
+/* The result, with nothing done, when `n_words` words are not the descriptors of `count` tensors. */
 #define SB_MALFORMED INT64_MIN
 
 /* Digests `count` tensors on the calling thread: 16 bytes each, written over the start of the descriptors.
@@ -43,7 +43,7 @@ SB_API const char *samebits_digest_isa(void);
  * when tensor i has contents but no address; or SB_MALFORMED. */
 SB_API int64_t samebits_digest(uint64_t *descriptors, size_t n_words, size_t count);
 
-/* The same with the digests in `out`, memory of its own. */
+/* The same with the digests in `out`, which is separate memory. */
 SB_API int64_t samebits_digest_to(const uint64_t *descriptors, size_t n_words, size_t count, uint64_t *out);
 
 /* Threads to share, those of a running OpenMP library: its GOMP_parallel (libgomp's documented entry for compiled

@@ -37,7 +37,7 @@
 #define SB_FOLD_0 UINT64_C(0x85E3B83333BEA5AB)
 #define SB_FOLD_1 UINT64_C(0x301D3659B0993B1D)
 
-/* What the blocks of one tensor add up to, modulo 2^64: any order of the blocks gives the same value. */
+/* The sums over the blocks of one tensor, modulo 2^64: any order of the blocks gives the same value. */
 typedef struct {
     uint64_t chain[SB_SUMS];
     uint64_t trail[SB_SUMS];

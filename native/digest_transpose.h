@@ -13,7 +13,7 @@
 #define SB_ALWAYS_INLINE static inline
 #endif
 
-/* What a transpose needs to know: out[r][c] = src[r + c * step] for rows x cols elements; step in bytes. */
+/* The arguments of a transpose: out[r][c] = src[r + c * step] for rows x cols elements; step in bytes. */
 typedef struct {
     const unsigned char *src;
     int64_t rows, cols, step;

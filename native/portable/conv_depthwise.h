@@ -13,7 +13,7 @@ static void CONV(depthwise_pack)(void *job, int64_t from, int64_t to) {
         T *target = (T *)c->packed + ((row * vectors + vector) * c->terms + sample * positions) * LANES;
         if (present < LANES)
             memset(target, 0, (size_t)(positions * LANES) * sizeof(T));
-        CONV(turn)(source, c->rows * positions, present, positions, target, LANES);
+        CONV(transpose)(source, c->rows * positions, present, positions, target, LANES);
     }
 }
 

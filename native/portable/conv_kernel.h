@@ -18,7 +18,7 @@
 #define VECTOR vf32
 #define LANES vf32_LANES
 #include "conv_tile.h"
-#include "conv_turn.h"
+#include "conv_transpose.h"
 #include "conv_pixels.h"
 #include "conv_weight.h"
 #include "conv_depthwise.h"
@@ -30,7 +30,7 @@
 #define VECTOR vf64
 #define LANES vf64_LANES
 #include "conv_tile.h"
-#include "conv_turn.h"
+#include "conv_transpose.h"
 #include "conv_pixels.h"
 #include "conv_weight.h"
 #include "conv_depthwise.h"

@@ -53,7 +53,7 @@ static void CONV(pack)(void *job, int64_t from, int64_t to) {
             const int64_t start = l->borders[b], terms = l->borders[b + 1] - start;
             T *target = (T *)l->packed + (group * l->terms + start) * c->rows + first * terms;
             if (c->is_weight_in_order) {
-                CONV(turn)(source + l->weights[start], c->weight_row, rows, terms, target, rows);
+                CONV(transpose)(source + l->weights[start], c->weight_row, rows, terms, target, rows);
                 continue;
             }
             for (int64_t k = 0; k < terms; k++, target += rows)

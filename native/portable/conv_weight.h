@@ -22,7 +22,7 @@ static void CONV(weight_pad)(void *job, int64_t from, int64_t to) {
                     continue;
                 T *line = target + CONV(place_of)(c, at_z, at_y, c->before[2]) * lanes;
                 const int64_t room = c->padded[2] - c->before[2], width = c->size[2] < room ? c->size[2] : room;
-                CONV(turn)(source, size, present, width, line, lanes);
+                CONV(transpose)(source, size, present, width, line, lanes);
             }
     }
 }
@@ -44,7 +44,7 @@ static void CONV(weight_pack)(void *job, int64_t from, int64_t to) {
                 const T *source = (const T *)c->gradient +
                                   ((sample * c->groups + group) * c->rows + first) * positions + position;
                 run = positions - position < terms - k ? positions - position : terms - k;
-                CONV(turn)(source, positions, rows, run, target, rows);
+                CONV(transpose)(source, positions, rows, run, target, rows);
             }
         }
     }

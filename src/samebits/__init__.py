@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from samebits.digest import digest
     from samebits.recording.session import record
     from samebits.report.compared import compare
+    from samebits.rng.generator_objects import register as register_generator
     from samebits.rng.states import isolated, reseeded, seed_all
     from samebits.rng.states import restore_states as restore_rng_states
     from samebits.rng.states import save_states as save_rng_states
     from samebits.rng.streams import stream
-    from samebits.rng.unseeded_generators import register as register_generator
 
 _HOMES = {
     "DataLoader": ("samebits.data.loader", "DataLoader"),
     "compare": ("samebits.report.compared", "compare"),
     "record": ("samebits.recording.session", "record"),
     "deterministic": ("samebits.determinism.context", "deterministic"),
-    "register_generator": ("samebits.rng.unseeded_generators", "register"),
+    "register_generator": ("samebits.rng.generator_objects", "register"),
     "isolated": ("samebits.rng.states", "isolated"),
     "reseeded": ("samebits.rng.states", "reseeded"),
     "seed_all": ("samebits.rng.states", "seed_all"),

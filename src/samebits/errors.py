@@ -36,7 +36,7 @@ class SamebitsWarning(UserWarning):
     """A warning that a request could not be met in full, or that a setting was changed afterwards.
 
     Args:
-        message: one line for the user, made printable as that of `SamebitsError` is.
+        message: one line for the user, made printable as the message of `SamebitsError` is.
     """
 
     def __init__(self, message: str) -> None:

@@ -73,7 +73,7 @@ _METADATA = (".dist-info", ".egg-info")
 
 
 class _AnyName:
-    """A set that holds every name: any file that is looked for may be there."""
+    """A set that seems to hold every name: any file may be there."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -141,8 +141,8 @@ def unlisted_folders() -> list[str]:
 def leave_working_folder(patches: Patches, util: ModuleType) -> None:
     """Keep processes that `multiprocessing` starts from listing the working folder, if this one does not.
 
-    They are started with `-c`, and would look there for everything first, until they are told the path of
-    this process. Before Python 3.11 there is no way to prevent that.
+    They are started with `-c`, and would search the folder first for each module, until they are told the
+    path of this process. Before Python 3.11 there is no way to prevent that.
 
     Args:
         patches: hold the change.
@@ -154,8 +154,8 @@ def leave_working_folder(patches: Patches, util: ModuleType) -> None:
 
     @functools.wraps(original)
     def flags() -> list[str]:
-        given: list[str] = original()
-        return ["-P", *given] if unlisted_folders() and not sys.flags.safe_path else given
+        arguments: list[str] = original()
+        return ["-P", *arguments] if unlisted_folders() and not sys.flags.safe_path else arguments
 
     patches.set(util, "_args_from_interpreter_flags", flags)
 

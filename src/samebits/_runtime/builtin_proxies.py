@@ -28,8 +28,8 @@ _UNSEEN_FILE = "<samebits, like importlib._bootstrap>"
 _ORIGINAL = "_samebits_original"  # a name that no call gives an argument
 
 
-class Stand:
-    """A proxy of a function. Each has a class of its own, with its own `__call__`: see `standing`."""
+class BuiltinProxy:
+    """A proxy of a function. Each proxy has its own class, for its own `__call__`: see `proxy_of`."""
 
     def __init__(self, function: Any) -> None:
         functools.update_wrapper(cast("Any", self), function)
@@ -69,7 +69,7 @@ class Stand:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         function = self._function
-        while issubclass(type(function), Stand):
+        while issubclass(type(function), BuiltinProxy):
             function = function._function
         by_name = type(function) is FunctionType  # as pickle does by itself
         reduced = function.__qualname__ if by_name else function.__reduce_ex__(protocol)
@@ -82,7 +82,7 @@ class Stand:
         return pkgutil.resolve_name, (f"{function.__module__}:{reduced}",)
 
 
-def standing(function: Any, call: Call | staticmethod[..., Any]) -> Any:
+def proxy_of(function: Any, call: Call | staticmethod[..., Any]) -> Any:
     """Return a proxy of a function.
 
     Args:
@@ -90,13 +90,13 @@ def standing(function: Any, call: Call | staticmethod[..., Any]) -> Any:
         call: takes the proxy and the arguments, or as a `staticmethod` the arguments only. A closure finds
             what it needs faster than a method, which would ask `__getattr__`.
     """
-    return type("Stand", (Stand,), {"__call__": call, "__module__": __name__})(function)
+    return type("BuiltinProxy", (BuiltinProxy,), {"__call__": call, "__module__": __name__})(function)
 
 
-class StandingMethod:
+class MethodProxy:
     """A proxy, in a class, of a method that is written in C.
 
-    The class shows what looks like the original; an instance has a method of its own.
+    Looked up in the class it is a proxy of the original, in an instance a bound method.
 
     Args:
         function: the original.
@@ -104,18 +104,18 @@ class StandingMethod:
     """
 
     def __init__(self, function: Any, call: Call) -> None:
-        self._shown = standing(function, staticmethod(call))
+        self._proxy = proxy_of(function, staticmethod(call))
         self._call = call
         self._function = function
 
     def retire(self) -> None:
         """Call only the original from now on; a method that was bound before does so too."""
-        self._shown.retire()
+        self._proxy.retire()
         if isinstance(self._call, FunctionType):
             call_only(self._call, self._function)
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
-        return self._shown if instance is None else MethodType(self._call, instance)
+        return self._proxy if instance is None else MethodType(self._call, instance)
 
 
 def unseen(wrapper: Any) -> Any:

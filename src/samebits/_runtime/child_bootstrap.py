@@ -1,4 +1,4 @@
-"""The beginning of samebits in a process that is started afresh, before anything of the script runs there.
+"""How samebits begins in a process that is started afresh, before anything of the script runs there.
 
 Two ways lead there. A process of `multiprocessing` (spawn, forkserver) or of loky, joblib's pool of
 processes, first unpickles a dict with preparations, and imports the script as `__mp_main__` after that
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     Preparation = dict[str, Any]
-    Give = Callable[[Any], "Payload"]
+    MakePayload = Callable[[Any], "Payload"]
 
 _ENTRY = "samebits"
 _SPAWNERS = ("multiprocessing.spawn", "joblib.externals.loky.backend.spawn", "loky.backend.spawn")
@@ -53,8 +53,8 @@ except Exception as error:
     sys.modules.pop("samebits", None)
     if needed:
         raise
-    for words in warnings if sys.stderr is not None else ():
-        print("samebits: warning: %s (%s: %s)" % (words, type(error).__name__, error), file=sys.stderr)
+    for warning in warnings if sys.stderr is not None else ():
+        print("samebits: warning: %s (%s: %s)" % (warning, type(error).__name__, error), file=sys.stderr)
 else:
     begin(payloads)
     if is_new and not visible:
@@ -121,49 +121,31 @@ class ChildBootstrap:
     """The payloads of the processes that this one starts."""
 
     def __init__(self) -> None:
-        self._givers: dict[Phase, list[Give]] = {phase: [] for phase in Phase}
+        self._makers: dict[Phase, list[MakePayload]] = {phase: [] for phase in Phase}
         self._patches = Patches()
         self._imports = PostImport()
-        self._kept: list[Any] = []
 
-    def register(self, phase: Phase, give: Give) -> None:
+    def register(self, phase: Phase, make: MakePayload) -> None:
         """Make children begin with a payload from now on.
 
         Args:
-            phase: its place in the order; of several that are registered for one, children get the first.
-            give: returns the payload of the next child, from the path of its interpreter.
+            phase: its position in the order; of several that are registered for one, children get the first.
+            make: returns the payload of the next child, from the path of its interpreter.
         """
-        is_first = not any(self._givers.values())
-        self._givers[phase].append(give)
+        is_first = not any(self._makers.values())
+        self._makers[phase].append(make)
         if is_first:
             self._imports.install()
             for name in _SPAWNERS:
                 self._imports.on_import(name, self._patch)
 
-    def unregister(self, phase: Phase, give: Give) -> None:
+    def unregister(self, phase: Phase, make: MakePayload) -> None:
         """Make children begin without it; do nothing for one that is not registered."""
-        if give in self._givers[phase]:
-            self._givers[phase].remove(give)
-            if not any(self._givers.values()):
+        if make in self._makers[phase]:
+            self._makers[phase].remove(make)
+            if not any(self._makers.values()):
                 self._imports.remove()
                 self._patches.restore()
-
-    def begin(self, payloads: list[tuple[Any, ...]]) -> None:
-        """Run the payloads of this process, which was started afresh.
-
-        Raises:
-            Exception: whatever a payload that is needed raises.
-        """
-        for fields in payloads:
-            payload = Payload(*fields)
-            try:
-                function = getattr(import_module(payload.module), payload.function)
-                self._kept.append(function(**payload.arguments))
-            except Exception as error:
-                if payload.needed:
-                    raise
-                with ignored():
-                    _warn(payload.warning, error)
 
     def _patch(self, spawn: ModuleType) -> None:
         original = spawn.get_preparation_data
@@ -183,17 +165,18 @@ class ChildBootstrap:
         Newer Pythons let it import the script (3.13.2, gh-126631). There would be no control, and the
         children would not import it again.
         """
-        if not self._givers[Phase.CONTROL]:
+        if not self._makers[Phase.CONTROL]:
             return data
         return {key: value for key, value in data.items() if key not in _MAIN_KEYS}
 
     def _payloads(self, executable: Any) -> list[Payload]:
         # All are asked: the scope that control gives a child follows from how often it was asked.
-        given = [[give(executable) for give in self._givers[phase]] for phase in Phase]
-        return [payloads[0] for payloads in given if payloads]
+        made = [[make(executable) for make in self._makers[phase]] for phase in Phase]
+        return [payloads[0] for payloads in made if payloads]
 
 
 CHILDREN = ChildBootstrap()
+_RESULTS: list[Any] = []  # of the payloads of this process: they live as long as it does
 
 
 class _Begin:
@@ -214,10 +197,23 @@ class _Begin:
 
 
 def begin(payloads: list[tuple[Any, ...]]) -> None:
-    """Run the payloads of this process: see `ChildBootstrap.begin`."""
-    CHILDREN.begin(payloads)
+    """Run the payloads of this process, which was started afresh.
+
+    Raises:
+        Exception: whatever a payload that is needed raises.
+    """
+    for fields in payloads:
+        payload = Payload(*fields)
+        try:
+            function = getattr(import_module(payload.module), payload.function)
+            _RESULTS.append(function(**payload.arguments))
+        except Exception as error:
+            if payload.needed:
+                raise
+            with ignored():
+                _warn(payload.warning, error)
 
 
-def _warn(words: str, error: Exception) -> None:
-    if words and sys.stderr is not None:
-        print(f"samebits: warning: {words} ({type(error).__name__}: {error})", file=sys.stderr)
+def _warn(warning: str, error: Exception) -> None:
+    if warning and sys.stderr is not None:
+        print(f"samebits: warning: {warning} ({type(error).__name__}: {error})", file=sys.stderr)

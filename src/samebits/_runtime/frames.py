@@ -1,4 +1,4 @@
-"""Frames of the stack: whose code each one is; and exceptions that come into code from outside.
+"""Frames of the stack: to whom the code of each belongs, and exceptions that come from outside of it.
 
 A script that limits its time by `signal.setitimer` and raises in the handler may be interrupted in code of
 samebits as in any other. Such an exception belongs to the script; all others there belong to samebits.
@@ -52,7 +52,7 @@ def is_from_outside(error: BaseException) -> bool:
     """Tell whether a signal handler raised an exception, or another thread threw it in.
 
     `signal.signal` calls a handler with the frame that it interrupted. An exception that another thread
-    throws in (`PyThreadState_SetAsyncExc`) has no frame of its own. It is known by its class, which is
+    throws in (`PyThreadState_SetAsyncExc`) has no frame. It is known by its class, which is
     written in Python and not of a library that samebits calls.
 
     Args:
@@ -137,9 +137,9 @@ class FrameRanks:
 
     def __init__(self, program: tuple[str, ...] | None = None) -> None:
         self._program = PROGRAM.folders if program is None else program
-        # Keyed by id: hashing a code object hashes its contents. `_kept` keeps the ids from being reused.
+        # Keyed by id: hashing a code object hashes its contents. The list keeps the ids from being reused.
         self.known: dict[int, int] = {}
-        self._kept: list[CodeType] = []
+        self._codes: list[CodeType] = []
         self._learning: set[int] = set()
         paths = sysconfig.get_paths()
         libraries = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -148,11 +148,11 @@ class FrameRanks:
 
     def learn(self, code: CodeType) -> int:
         """Find the rank of a code object that is not in `known`."""
-        self._kept.append(code)
+        self._codes.append(code)
         thread = get_ident()
         self._learning.add(thread)
         try:
-            rank = self._classify(code.co_filename)
+            rank = self.rank_of_file(code.co_filename)
         finally:
             self._learning.discard(thread)
         if rank == OWN and code.co_name == ENGINE_FUNCTION:
@@ -182,9 +182,6 @@ class FrameRanks:
 
     def rank_of_file(self, filename: str) -> int:
         """Return the rank of the code in a file."""
-        return self._classify(filename)
-
-    def _classify(self, filename: str) -> int:
         if filename.startswith("<") and not filename.startswith(("<stdin", "<ipython", "<cell")):
             return OWN
         path = os.path.realpath(filename)
@@ -280,8 +277,8 @@ HANDING_ON = frozenset({"random", "secrets", "uuid", "tempfile", "os", "glob", "
 The others ask for their own use: names of sockets, keys between processes, intervals.
 """
 _OWN = FOLDER + os.sep
-# Modules of samebits whose functions stand in the place of others and call them.
-_STANDING = ("samebits.recording.probes.draw", "samebits.interventions", "samebits.rng.unseeded_generators")
+# Modules of samebits whose functions replace others and call them.
+_WRAPPERS = ("samebits.recording.probes.draw", "samebits.interventions", "samebits.rng.unseeded_generators")
 
 
 class Asker:
@@ -352,7 +349,7 @@ class Asker:
 
 def caller(frame: FrameType | None) -> FrameType | None:
     """Return that frame, or the first one below it that is not of a function that samebits put in place."""
-    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_STANDING):
+    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_WRAPPERS):
         frame = frame.f_back
     return frame
 
@@ -364,7 +361,7 @@ def is_standard(module: str) -> bool:
 
 def _name_of(frame: FrameType) -> str:
     code = frame.f_code
-    if isinstance(frame.f_locals.get("self"), random.SystemRandom):  # which inherits what it draws with
+    if isinstance(frame.f_locals.get("self"), random.SystemRandom):  # it inherits the methods that draw
         return f"SystemRandom.{code.co_name}"
     if hasattr(code, "co_qualname"):  # new in Python 3.11
         return str(code.co_qualname)

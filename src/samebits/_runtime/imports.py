@@ -30,7 +30,7 @@ class PostImport:
     A failed import leaves its callbacks for the next attempt. An error in a callback comes out of the import.
     While it runs, other threads that import the module wait, and `import` of it in the same thread works; a
     submodule is not yet an attribute of its package. `importlib.reload` does not call back again. Where the
-    script has a `samebits.py` of its own, a callback finds this package under that name all the same.
+    script has its own `samebits.py`, a callback finds this package under that name all the same.
     """
 
     def __init__(self) -> None:

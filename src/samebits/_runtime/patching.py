@@ -9,7 +9,7 @@ import sys
 from types import FunctionType, MethodDescriptorType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.builtin_proxies import Stand, StandingMethod, call_only, is_own, standing
+from samebits._runtime.builtin_proxies import BuiltinProxy, MethodProxy, call_only, is_own, proxy_of
 from samebits._runtime.frames import show_warning
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 ABSENT = object()
 
 
-def name_after_place(owner: Any, name: str, value: Any) -> None:
-    """Make pickle send a wrapper as `owner.name`, where it is found as long as it stands there.
+def pickle_by_location(owner: Any, name: str, value: Any) -> None:
+    """Make pickle send a wrapper as `owner.name`, where it can be looked up as long as it is in place.
 
     A function is pickled by name (`Pool(initializer=torch.manual_seed)`), and pickle refuses one that is not
-    what that name leads to. A wrapper that is found under the names that `functools.wraps` copied keeps them,
-    and so is pickled as the original is.
+    what that name leads to. A wrapper that the names copied by `functools.wraps` lead to keeps them, and is
+    pickled as the original is.
 
     Args:
         owner: the module or class.
@@ -120,7 +120,7 @@ PATCHED = PatchedAttributes()
 
 
 class Patches:
-    """A list of replaced attributes; `restore` undoes them, last first.
+    """A list of replaced attributes; `restore` undoes them, the last first.
 
     A replacement is undone where it still stands. Where other code has replaced the attribute since, that
     stays, and a warning names the attribute. A function that was put in place calls only the original once it
@@ -140,9 +140,9 @@ class Patches:
         original = vars(owner).get(name, ABSENT)
         here = self._at_home.get((id(owner), name), ABSENT)
         if here is original and getattr(value, "__wrapped__", None) is here is not ABSENT:
-            return  # replaced already, at the other of its two places
+            return  # replaced already, in the other module that holds it
         if isinstance(owner, ModuleType):
-            value = self._stand_for(original, value)
+            value = self._shared_wrapper(original, value)
             home, name_there = _home_of(original)
             if home is not None and (home, name_there) != (owner, name):
                 self._put(Layer(home, name_there, original, _assign), value)
@@ -150,7 +150,7 @@ class Patches:
         elif isinstance(owner, type):
             value = _as_the_method(value)
         self._put(Layer(owner, name, original, _assign), value)
-        name_after_place(owner, name, value)
+        pickle_by_location(owner, name, value)
 
     def restore(self) -> None:
         """Undo every replacement that still stands."""
@@ -163,7 +163,7 @@ class Patches:
         if names:
             _warn_of_others(names)
 
-    def _stand_for(self, original: Any, value: Any) -> Any:
+    def _shared_wrapper(self, original: Any, value: Any) -> Any:
         """Return one wrapper for a function, however many attributes hold it."""
         if getattr(value, "__wrapped__", ABSENT) is not original:
             return value
@@ -186,7 +186,7 @@ def _held(owner: Any, name: str) -> Any:
 
 
 def _taken_away(layer: Layer, layers: Sequence[Layer]) -> bool:
-    """Take away a layer that is no longer wanted; False where other code has put something on top of it."""
+    """Take away a layer that is not wanted any more; return False where other code put something on top."""
     held = _held(layer.owner, layer.name)
     if held is layer.held:
         layer.write(layer.owner, layer.name, layer.before)
@@ -212,10 +212,9 @@ def _shown_name(layer: Layer) -> str:
 
 
 def _warn_of_others(names: Sequence[str]) -> None:
-    what = ", ".join(names)
     message = (
-        f"{what}: other code replaced this after samebits had replaced it, so it stays as it is now; "
-        "to get the original back, undo that replacement before samebits ends"
+        f"{', '.join(names)}: other code replaced this after samebits had replaced it, so it stays as it is "
+        "now; to get the original back, undo that replacement before samebits ends"
     )
     show_warning(message)
 
@@ -223,12 +222,12 @@ def _warn_of_others(names: Sequence[str]) -> None:
 def _make_inert(layer: Layer) -> None:
     """Make a replacement call only the original: other code may still hold it, and call it."""
     value: Any = layer.held
-    if issubclass(type(value), Stand | StandingMethod):  # `isinstance` would ask the original
+    if issubclass(type(value), BuiltinProxy | MethodProxy):  # `isinstance` would ask the original
         value.retire()
         return
     if isinstance(value, classmethod | staticmethod):
         value = value.__func__
-    if isinstance(value, FunctionType) and value.__closure__:  # else it was not made for this place alone
+    if isinstance(value, FunctionType) and value.__closure__:  # else it was not made for this attribute alone
         original = _callable_original(layer)
         wrapped = getattr(value, "__wrapped__", original)
         if layer.original is ABSENT or wrapped is original or is_own(value.__code__):
@@ -251,19 +250,19 @@ def _inherited(owner: type, name: str) -> Any:
 
 
 def _as_the_original(original: Any, value: Any) -> Any:
-    """Return a proxy where the original is not written in Python, else the value: see `standing`."""
+    """Return a proxy where the original is not written in Python, else the value: see `proxy_of`."""
     written_in_python = isinstance(original, FunctionType | type) or original is ABSENT
     if written_in_python or not isinstance(value, FunctionType) or not callable(original):
         return value
-    return standing(original, staticmethod(value))
+    return proxy_of(original, staticmethod(value))
 
 
 def _as_the_method(value: Any) -> Any:
-    """Return a proxy where the original is a method written in C, else the value: see `StandingMethod`."""
+    """Return a proxy where the original is a method written in C, else the value: see `MethodProxy`."""
     original = getattr(value, "__wrapped__", None)
     if not isinstance(value, FunctionType) or not isinstance(original, MethodDescriptorType):
         return value
-    return StandingMethod(original, value)
+    return MethodProxy(original, value)
 
 
 def _home_of(function: Any) -> tuple[ModuleType | None, str]:
@@ -300,7 +299,7 @@ class StaticTypePatches(Patches):
             KeyError: it has none of that name.
         """
         layer = Layer(owner, name, vars(owner)[name], _assign_to_type)
-        name_after_place(owner, name, value)
+        pickle_by_location(owner, name, value)
         self._put(layer, value)
 
 

@@ -1,4 +1,4 @@
-"""Processes and threads that a process starts: forks, children that end with it, what threads run."""
+"""Processes and threads that a process starts: forks, children that end with it, calls around threads."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def start_within(start: Callable[..., Any], around: Callable[[Run], Any]) -> Cal
             restore()
             around(run)
 
-        # On the instance: a subclass may have a `run` of its own.
+        # On the instance: a subclass may have its own `run`.
         thread.run = run_within  # type: ignore[method-assign]
         try:
             start(thread)

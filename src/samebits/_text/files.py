@@ -38,7 +38,7 @@ _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def refuse_irregular(path: str | os.PathLike[str]) -> bool:
-    """Refuse a target that exists and is no regular file; symbolic links are refused too.
+    """Refuse a target that exists and is not a regular file; symbolic links are refused too.
 
     Returns:
         Whether a regular file is there.
@@ -100,7 +100,7 @@ def open_text_to_write(path: str | os.PathLike[str], *, mode: int = PRIVATE) -> 
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes, *, mode: int = PRIVATE) -> None:
-    """Write a file that appears whole or not at all, in the place of a regular file or of nothing.
+    """Write a file that appears whole or not at all, replacing a regular file of that name.
 
     Raises:
         OSError: something else is there, a symbolic link too, or the system refused.
@@ -118,7 +118,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes, *, mode: int = PRIVAT
 
 
 def put_in_place(temporary: str, path: str | os.PathLike[str]) -> None:
-    """Give a finished file its name, in the place of a regular file or of nothing.
+    """Give a finished file its name, replacing a regular file of that name.
 
     Raises:
         OSError: something else has that name by now, or the system refused.

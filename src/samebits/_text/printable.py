@@ -1,4 +1,4 @@
-"""Text of strangers as a terminal may show it, and lists of words.
+"""Text for a terminal: what strangers wrote, made harmless, and phrases with numbers and names in them.
 
 Control characters, terminal escapes, and the invisible characters that turn the direction of text or break
 lines are shown as escape sequences: everything that `str.isprintable` rejects.
@@ -58,7 +58,7 @@ _VOWEL_SOUND = re.compile(r"[aeio]|u(?!int|ni|se|t)", re.IGNORECASE)
 
 
 def with_article(noun: str) -> str:
-    """The noun with `a` or `an`, by sound: `an object`, `a uint8`, `an LSTM`, `a UNet`.
+    """Return the noun with `a` or `an`, by sound: `an object`, `a uint8`, `an LSTM`, `a UNet`.
 
     Args:
         noun: such as the name of a type, maybe with its package before it.
@@ -71,6 +71,20 @@ def with_article(noun: str) -> str:
     return f"{'an' if is_vowel else 'a'} {noun}"
 
 
+def exit_text(status: int) -> str:
+    """Say how a process ended: `by SIGKILL` or `with exit status 3`.
+
+    Args:
+        status: as the shell would show it: 128 + N after signal N.
+    """
+    import signal  # late: few processes need it
+
+    try:
+        return f"by {signal.Signals(status - 128).name}"
+    except ValueError:
+        return f"with exit status {status}"
+
+
 def counted(number: int, noun: str) -> str:
-    """`1 pair`, `2 pairs`."""
+    """Return a number with its noun: `1 pair`, `2 pairs`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -72,7 +72,7 @@ def node_sequence(node: Any) -> int:
 
 
 def is_virtual(tensor: Any) -> bool:
-    """Tell whether a tensor has no data of its own: tracing, `torch.func` transforms, meta, lazy parameters.
+    """Tell whether a tensor has no data: tracing, `torch.func` transforms, meta, lazy parameters.
 
     Without the functions that it looks up, only meta tensors are recognised.
     """
@@ -97,8 +97,8 @@ def is_virtual(tensor: Any) -> bool:
 def is_opaque(tensor: Any) -> bool:
     """Tell whether only the class of a tensor knows its contents: a wrapper that does not say what it wraps.
 
-    `__tensor_flatten__` is the protocol by which one says it (torch/utils/_python_dispatch.py). To look at
-    another one means to call operations that its `__torch_dispatch__` sees.
+    `__tensor_flatten__` is the protocol by which one says it (torch/utils/_python_dispatch.py). Reading any
+    other wrapper means calling operations that its `__torch_dispatch__` sees.
     """
     kind = type(tensor)
     if hasattr(kind, "__tensor_flatten__") or not tensor.numel():
@@ -350,7 +350,7 @@ def precision_functions(backend: str, op: str) -> tuple[Callable[[], str], Calla
     return partial(get, backend, op), partial(put, backend, op)
 
 
-def setter_places(names: Collection[str]) -> list[tuple[str, Any, str]]:
+def setter_locations(names: Collection[str]) -> list[tuple[str, Any, str]]:
     """List every attribute that holds one of those setters of `torch._C`: writing a switch goes through one.
 
     `torch.backends.cudnn.benchmark = True` calls what its `ContextProp` took from `torch._C` when torch was
@@ -364,18 +364,18 @@ def setter_places(names: Collection[str]) -> list[tuple[str, Any, str]]:
     setters = {id(setter): name for name, setter in functions if setter is not None}
     if torch is None:
         return []
-    places: list[tuple[str, Any, str]] = [(name, torch._C, name) for name in setters.values()]
+    locations: list[tuple[str, Any, str]] = [(name, torch._C, name) for name in setters.values()]
     for id_, name in setters.items():
         if id(vars(torch).get(name)) == id_:
-            places.append((name, torch, name))
-        places += [(name, torch, public) for public in _DETERMINISM_PUBLIC.get(name, ())]
+            locations.append((name, torch, name))
+        locations += [(name, torch, public) for public in _DETERMINISM_PUBLIC.get(name, ())]
     for module in list(vars(torch.backends).values()):
         properties = vars(type(module)).values() if type(module).__module__.startswith("torch.") else ()
         for prop in properties:
             name_of_setter = setters.get(id(getattr(prop, "setter", None)))
             if name_of_setter is not None:
-                places.append((name_of_setter, prop, "setter"))
-    return places
+                locations.append((name_of_setter, prop, "setter"))
+    return locations
 
 
 def config_probe(config: Any, name: str) -> Callable[[], Any]:
@@ -423,7 +423,7 @@ _VERSIONS = "_metadata"
 
 
 def state_versions(state: Any) -> dict[str, Any] | None:
-    """Give the versions of its modules that a state dict of `nn.Module` carries; None for any other mapping.
+    """Return the versions of modules that a state dict of `nn.Module` carries; None for any other mapping.
 
     `Module.state_dict` puts them on the `OrderedDict` as an attribute, by the module's path, and
     `load_state_dict` lets modules convert the entries of older versions by them (torch/nn/modules/module.py,

@@ -59,7 +59,7 @@ def set_worker_seed(worker_info: Any, seed: int) -> None:
 
 
 def base_seed(iterator: Any) -> int | None:
-    """Return the seed to which worker `i` adds `i`; None where there are no workers, or no such attribute."""
+    """Return the seed to which worker `i` adds `i`; None without workers or without the attribute."""
     seed = getattr(iterator, "_base_seed", None)
     n_workers: int = getattr(iterator, "_num_workers", 0)
     return seed if isinstance(seed, int) and n_workers else None
@@ -98,7 +98,7 @@ INDEX_SAMPLER = "_index_sampler"
 
 
 def index_sampler(loader: Any) -> Any:
-    """Give the sampler that gives a loader's iterator its indices; None when torch has no such attribute."""
+    """Return the sampler that gives a loader's iterator its indices; None without the attribute."""
     return getattr(loader, INDEX_SAMPLER, None)
 
 
@@ -108,7 +108,7 @@ def replace_index_sampler(iterator: Any, sampler: Any) -> None:
         iterator._index_sampler = sampler
 
 
-def kept_iterator(loader: Any) -> Any:
+def persistent_iterator(loader: Any) -> Any:
     """Return the iterator that a DataLoader with persistent workers uses again; None when it has none.
 
     Without the attribute, indices that were fetched ahead in an epoch that was left early are counted for the

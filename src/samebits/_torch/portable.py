@@ -109,5 +109,5 @@ def to_copy(tensor: Tensor, **wanted: Any) -> Tensor:
 
 def unique_ascending(tensor: Tensor, *, inverse: bool, counts: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Call the op of `torch.unique` without `dim`: ascending values, and the other results asked for."""
-    values, places, numbers = torch.ops.aten._unique2(tensor, True, inverse, counts)
-    return values, places, numbers
+    results: tuple[Tensor, Tensor, Tensor] = torch.ops.aten._unique2(tensor, True, inverse, counts)
+    return results

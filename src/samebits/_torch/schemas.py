@@ -24,7 +24,7 @@ class OpTraits:
         is_view: whether what it returns, or leaves in its argument, is the memory of an argument.
         returns_tensors: whether any tensor is among its results.
         is_random: whether it says that it draws from a generator.
-        takes_objects: whether an argument is an object with a class of its own (TorchBind).
+        takes_objects: whether an argument is an object of a class that is defined in C++ (TorchBind).
     """
 
     name: str

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samebits._text.exit_status import ended_words
+from samebits._text.printable import exit_text
 from samebits._text.str_enum import StrEnum
 from samebits.commands.doctor.environment import readers_of
 from samebits.errors import SamebitsError
@@ -323,7 +323,7 @@ class _Runner:
         return self._read(outcome.status, hint)
 
     def _read(self, status: int, hint: str) -> Timing:
-        ending = f"the script ended {ended_words(status)}{hint}"
+        ending = f"the script ended {exit_text(status)}{hint}"
         try:
             seen = json.loads(self._file.read_text(encoding="utf-8"))
         except (OSError, ValueError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from samebits.causes import Cause, OriginKind
 from samebits.records.events import GIVEN
 from samebits.records.kinds import EventKind, Role
-from samebits.rng.sources import words_of
+from samebits.rng.sources import title_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -322,7 +322,7 @@ def generator_words(source: str) -> str:
     """Return an RNG source in words."""
     if source == GIVEN:
         return "a generator given to it"
-    library = words_of(source)
+    library = title_of(source)
     return f"{library}'s generator" if library else f"the generator {source}"
 
 

@@ -87,7 +87,7 @@ class Fetcher(ABC):
         if self._keys is None or first:
             self._keys, self._passing = EpochKeys(self.plan.seed, task.epoch), task.passing
             if self._rng is not None:
-                rng.held.look(again=True)
+                rng.held.search(again=True)
         self._rng = rng
         rng.begin_batch()
         with as_in_worker(rng, self.plan.threads):
@@ -120,7 +120,7 @@ class KeyedDataset(Fetcher):
     def load(self, task: BatchTask, rng: SampleRng, keys: EpochKeys, *, first: bool) -> Any:
         """Load the samples by their indices."""
         batch = self._load(task, rng, keys)
-        if rng.held.look(again=first):
+        if rng.held.search(again=first):
             # The dataset made a generator and keeps it. Draws made before it had a key are made anew.
             batch = self._load(task, rng, keys)
         return batch
@@ -186,7 +186,7 @@ class KeyedShards(Fetcher):
         if first:
             self._streams.clear()
         batch = self._load(task, rng, keys)
-        if rng.held.look(again=first):
+        if rng.held.search(again=first):
             # As for map-style datasets: everything that this process has read so far is read anew.
             self._streams.clear()
             batch = self._load(task, rng, keys)

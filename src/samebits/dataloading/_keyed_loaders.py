@@ -1,4 +1,4 @@
-"""Keyed samples for the loaders of a script: the parts that torch's iterators get instead of their own."""
+"""Keyed samples for the loaders of a script: the parts that replace a loader's own in torch's iterators."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class KeyedIndex:
         epoch: its epoch.
         position: its position in the epoch, from 0.
         index: the loader's own index, or list of indices.
-        times: for each index the number of its earlier occurrences in the epoch; empty when none repeats.
+        earlier: for each index the number of its earlier occurrences in the epoch; empty when none repeats.
     """
 
     epoch: EpochId
     position: int
     index: Any
-    times: tuple[int, ...] = ()
+    earlier: tuple[int, ...] = ()
 
 
 class KeyedIndices:
@@ -63,10 +63,12 @@ class KeyedIndices:
         return len(self._sampler)
 
     def __iter__(self) -> Iterator[KeyedIndex]:
-        once, seen = _comes_once(self._sampler), Counter[Any]()
+        once, counts = _comes_once(self._sampler), Counter[Any]()
         for position, index in enumerate(self._sampler):
-            times = [] if once else [_seen(seen, one) for one in (index if self._batched else [index])]
-            yield KeyedIndex(self._epoch, position, index, tuple(times) if any(times) else ())
+            earlier = (
+                [] if once else [_count_earlier(counts, one) for one in (index if self._batched else [index])]
+            )
+            yield KeyedIndex(self._epoch, position, index, tuple(earlier) if any(earlier) else ())
 
 
 def _comes_once(sampler: Any) -> bool:
@@ -75,10 +77,10 @@ def _comes_once(sampler: Any) -> bool:
     return name in _ONCE or (name == "RandomSampler" and not inner.replacement)
 
 
-def _seen(seen: Counter[Any], index: Any) -> int:
+def _count_earlier(counts: Counter[Any], index: Any) -> int:
     number = _number_of(index)
-    seen[number] += 1
-    return seen[number] - 1
+    counts[number] += 1
+    return counts[number] - 1
 
 
 def _number_of(index: Any) -> int:
@@ -97,7 +99,7 @@ class KeyedSamples(list[Any]):
 
 
 class _Keyed:
-    """The generators of this process, for one loader."""
+    """The generators and keys of this process for one part of a loader; they are made when first used."""
 
     def __init__(self, roots: dict[str, Any]) -> None:
         self._roots = roots
@@ -108,20 +110,20 @@ class _Keyed:
         return {**self.__dict__, "_rng": None, "_keys": None}
 
     def ready(self, epoch: EpochId) -> tuple[SampleRng, EpochKeys, bool]:
-        """Return the generators, the keys of the epoch, and True when the epoch begins here."""
+        """Return the generators, the keys of the epoch, and whether the epoch begins here."""
         rng, keys = self._rng or SampleRng(self._roots), self._keys
         first = keys is None or (keys.seed, keys.epoch) != (epoch.seed, epoch.number)
         if keys is None or first:
             keys = self._keys = EpochKeys(epoch.seed, epoch.number)
             if self._rng is not None:
-                rng.held.look(again=True)
+                rng.held.search(again=True)
         self._rng = rng
         rng.begin_batch()
         return rng, keys, first
 
 
 class KeyedMap:
-    """Stands in for a map-style dataset: loads each sample under its key.
+    """Replaces a map-style dataset: loads each sample under its key.
 
     Args:
         dataset: the script's.
@@ -137,7 +139,7 @@ class KeyedMap:
         if not isinstance(keyed, KeyedIndex):  # from another iterator, which has its own indices
             return self.samebits_dataset[keyed]
         samples = self._load(keyed, [keyed.index])
-        single = _Single(samples[0])
+        single = KeyedSample(samples[0])
         single.keyed = keyed
         return single
 
@@ -153,7 +155,7 @@ class KeyedMap:
         rng, keys, first = self._keyed.ready(keyed.epoch)
         with as_in_worker(rng, _THREADS):
             samples = self._under_keys(keyed, indices, rng, keys)
-            if rng.held.look(again=first):
+            if rng.held.search(again=first):
                 samples = self._under_keys(keyed, indices, rng, keys)  # as in data/fetching.py
         return samples
 
@@ -162,14 +164,14 @@ class KeyedMap:
     ) -> list[Any]:
         samples = []
         for number, index in enumerate(indices):
-            times = keyed.times[number] if keyed.times else 0
-            key = keys.sample(_number_of(index), times or None)
-            rng.key(key, keys.epoch, _number_of(index), times)
+            earlier = keyed.earlier[number] if keyed.earlier else 0
+            key = keys.sample(_number_of(index), earlier or None)
+            rng.key(key, keys.epoch, _number_of(index), earlier)
             samples.append(self.samebits_dataset[index])
         return samples
 
 
-class _Single:
+class KeyedSample:
     """A sample that is not batched, with its index."""
 
     keyed: KeyedIndex | None = None
@@ -179,7 +181,7 @@ class _Single:
 
 
 class KeyedCollate:
-    """Stands in for a loader's `collate_fn`: runs it under a key of the batch.
+    """Replaces a loader's `collate_fn`: runs it under a key of the batch.
 
     Args:
         collate: the loader's own.
@@ -194,7 +196,7 @@ class KeyedCollate:
         keyed = getattr(samples, "keyed", None)
         if keyed is None:
             return self._collate(samples)
-        plain = samples.sample if isinstance(samples, _Single) else list(samples)
+        plain = samples.sample if isinstance(samples, KeyedSample) else list(samples)
         if _draws_nothing(self._collate):
             return self._collate(plain)
         rng, keys, _ = self._keyed.ready(keyed.epoch)
@@ -211,7 +213,7 @@ def _draws_nothing(collate: Any) -> bool:
 
 
 class KeyedIterable(Iterable[Any]):
-    """Stands in for an iterable dataset: keys each element by its worker and number.
+    """Replaces an iterable dataset: keys each element by its worker and number.
 
     Args:
         dataset: the script's.
@@ -246,7 +248,7 @@ class KeyedIterable(Iterable[Any]):
 
 
 class KeyedElements:
-    """Stands in for the `collate_fn` of a loader of an iterable dataset: keyed by its last element.
+    """Replaces the `collate_fn` of a loader of an iterable dataset: runs it under a key of the last element.
 
     Args:
         collate: the loader's own.

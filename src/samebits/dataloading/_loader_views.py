@@ -97,7 +97,7 @@ class _KeyedSampler(View):
 
     @property
     def generator(self) -> Any:
-        """The keyed one."""
+        """The keyed generator."""
         return self._samebits_generator()
 
 
@@ -105,7 +105,7 @@ class LoaderViews:
     """Makes the views of the loaders that are iterated.
 
     Args:
-        active: the activation whose seed, scope and counts are used, or those of one inside of it.
+        active: the activation whose seed, scope and counts are used, or those of an activation inside of it.
         torch: the module.
     """
 

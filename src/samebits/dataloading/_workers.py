@@ -1,4 +1,4 @@
-"""Workers of DataLoaders: their control, and the iteration of the loader that they serve."""
+"""Control of the workers of DataLoaders, and the seeds of each iteration of a loader."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class LoaderEpoch(NamedTuple):
 
     Args:
         seed: the run seed.
-        scope: the part of the run that this process is.
+        scope: names this process within the run.
         loader: the number of loaders that were first iterated before it; in threads other than the main
             thread, preceded by the name of the thread.
         number: the number of its earlier iterations.
         torch_seed: the seed of torch's default generator: the run seed, or the script's choice by
             `torch.manual_seed`. So the script's own seed decides the order, as without control, while
             draws from the generator do not.
-        samples: the seed that all ranks share, and the value of `torch_seed` if the script chooses none.
+        samples: the seed that all ranks share, and the value of `torch_seed` where the script chooses none.
     """
 
     seed: int
@@ -104,12 +104,12 @@ class LoaderLedger:
         run = (active.seed, active.scope)
         known = self._known.get(id(loader))
         if known is None or known.loader() is not loader or known.run != run:
-            known = self._enter(loader, run, active)
+            known = self._add(loader, run, active)
         number = active.number("epoch", *known.key)
         samples = (required(active.shared_seed), fit(required(active.source_seed), "torch"))
         return LoaderEpoch(*run, known.key, number, torch_seed, samples)
 
-    def _enter(self, loader: Any, run: tuple[int, Keys], active: Active) -> _KnownLoader:
+    def _add(self, loader: Any, run: tuple[int, Keys], active: Active) -> _KnownLoader:
         for identity, other in list(self._known.items()):
             if other.loader() is None:
                 self._known.pop(identity, None)
@@ -140,7 +140,7 @@ WORKER = WorkerState()
 
 
 class WorkerInit(NamedTuple):
-    """Stands in for a loader's `worker_init_fn`: puts the worker under control, then calls the user's.
+    """Replaces a loader's `worker_init_fn`: puts the worker under control, then calls the user's.
 
     Args:
         epoch: the iteration that the worker is started for.
@@ -157,7 +157,7 @@ class WorkerInit(NamedTuple):
         """Begin in the worker; torch calls this after it has seeded the worker and before it touches data."""
         _set_keyed_epoch(self.epoch)
         _show_users_dataset()
-        # A scope of its own: persistent workers do not run the user's function again in later epochs.
+        # A separate scope: persistent workers do not run the user's function again in later epochs.
         _enter(self.epoch, worker, "init")
         WORKER.users_own = frozenset()
         if self.reseed:

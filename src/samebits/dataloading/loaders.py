@@ -2,7 +2,7 @@
 
 All seeds follow from the loader and its iteration (`_workers.LoaderEpoch`). Torch's iterators are given a
 view of the loader in which the missing generator and the `worker_init_fn` are samebits' own; the loader, its
-samplers and the dataset are never written to. A loader or a sampler with a generator of its own keeps it.
+samplers and the dataset are never written to. A loader or a sampler keeps a generator that it was given.
 
 Torch's samplers draw lazily, at their first `next`, often below the batch sampler of another library.
 They are recognised by the iterator that drives them in this thread at that moment (`_next_index`).
@@ -36,8 +36,8 @@ class LoaderControl:
     """Keys the random numbers of every DataLoader.
 
     Args:
-        active: the activation whose seed, scope and counts are used, or those of one inside of it. While
-            there is no run seed, and with `Control(workers=False)`, nothing is done.
+        active: the activation whose seed, scope and counts are used, or those of an activation inside of it.
+            While there is no run seed, and with `Control(workers=False)`, nothing is done.
     """
 
     def __init__(self, active: Active) -> None:
@@ -87,7 +87,7 @@ class LoaderControl:
         self._patches.set(base, "__init_subclass__", classmethod(__init_subclass__))
 
     def _with_view(self, original: Any, *, is_base: bool) -> Any:
-        """Wrap a method that takes a loader to give it a view; in the outermost one an iteration begins."""
+        """Wrap a method that takes a loader, to give it a view; the outermost call begins an iteration."""
         driving, name = self._driving, original.__name__
 
         @functools.wraps(original)

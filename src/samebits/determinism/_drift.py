@@ -1,6 +1,6 @@
-"""Noticing that a switch or a generator was changed after it was set, and who changed it.
+"""Watch for drift: a switch or a generator that is changed after it was set, and who changes it.
 
-There are two ways of noticing, because each misses something. Functions that write switches are wrapped,
+Drift is noticed in two ways, because each misses something. Functions that write switches are wrapped,
 which tells the site and finds a change that is undone before the next boundary. At boundaries all values are
 compared, which finds writes that went past the wrappers.
 """
@@ -27,7 +27,7 @@ _PENDING = 1000
 
 
 class Drift(NamedTuple):
-    """One thing that was changed after it was set.
+    """A switch or a generator that was changed after it was set.
 
     Args:
         step: the boundary at which it was noticed.
@@ -64,7 +64,7 @@ class _Watched:
     def __init__(self, switch: Switch, expected: str, *, fixed: bool) -> None:
         self.switch = switch
         self.expected = expected
-        self.shown = expected
+        self.last_seen = expected
         self.fixed = fixed
         self.writer: Writer | None = None
 
@@ -78,7 +78,7 @@ class _Watched:
         return not self.fixed and not self.expected and writer.torch and isinstance(handle, Variable)
 
     def keeps(self, value: str) -> bool:
-        """Tell whether the value is no drift."""
+        """Tell whether the value is allowed."""
         return value == self.expected or (self.fixed and self.switch.keeps(value))
 
 
@@ -87,7 +87,7 @@ class DriftWatch:
 
     Args:
         rng: the generators are watched too.
-        on: tells whether this watch is in charge, not that of a later activation.
+        on: tells whether this watch is in charge, not the one of a later activation.
     """
 
     def __init__(self, *, rng: bool, on: Callable[[], bool] = lambda: True) -> None:
@@ -166,7 +166,8 @@ class DriftWatch:
         if self._pending or self._seedings:
             drifts += self._undone(step, {drift.what for drift in drifts})
         if self._rng is not None:
-            drifts += [self._rewound(rewind, step) for rewind in self._rng.note(f"step {step}")]
+            rewinds = self._rng.note(f"step {step}")
+            drifts += [_rewind_drift(rewind, step, self._rng_writer or Writer(None)) for rewind in rewinds]
             self._rng_writer = None
         self._boundaries += 1
         return tuple(drifts)
@@ -174,7 +175,7 @@ class DriftWatch:
     def accept(self, name: str) -> None:
         """Accept the present value of a switch that was set back."""
         watched = self._watched[name]
-        watched.shown = watched.expected
+        watched.last_seen = watched.expected
         self._values = [probe() for probe in self._probes]
         self._environment = _variables().copy()
 
@@ -190,9 +191,9 @@ class DriftWatch:
 
     def _change(self, watched: _Watched, step: int) -> Drift | None:
         now = watched.switch.handle.read()
-        if now == watched.shown:
+        if now == watched.last_seen:
             return None
-        watched.shown = now
+        watched.last_seen = now
         writer = watched.writer or Writer(None)
         if not watched.fixed and not self._boundaries and writer.direct:
             watched.expected = now  # the script's own choice, made during its set-up
@@ -208,10 +209,6 @@ class DriftWatch:
         self._seedings.clear()
         return [drift._replace(step=step) for drift in pending if drift.what not in lasting]
 
-    def _rewound(self, rewind: Rewind, step: int) -> Drift:
-        writer = self._rng_writer or Writer(None)
-        return _rewind(rewind, step, writer)
-
     # The wrappers call these.
 
     def wrote(self, setter: str, frame: FrameType) -> None:
@@ -223,18 +220,18 @@ class DriftWatch:
             self._note_write(watched, writer)
 
     def wrote_variable(self, name: str, frame: FrameType) -> None:
-        """An environment variable is being written."""
+        """Note who is writing an environment variable."""
         watched = self._watched.get(name)
         if watched is None or not isinstance(watched.switch.handle, Variable):
             return
         writer = self._writers.of(frame)
-        # Control's calls may import more of torch, which writes variables of its own.
+        # Control's calls may import more of torch, which itself writes variables.
         if (writer.torch or not writer.own) and self._on():
             watched.writer = writer
 
     def _note_write(self, watched: _Watched, writer: Writer) -> None:
         now = watched.switch.handle.read()
-        if now != watched.shown:
+        if now != watched.last_seen:
             watched.writer = writer
         if not watched.fixed or watched.keeps(now):
             return
@@ -255,25 +252,25 @@ class DriftWatch:
             return
         writer = self._writers.of(frame)
         for source, position in self._rng.positions().items():
-            path = self._rng.paths.get(source)
-            if path is None or position == before.get(source):
+            history = self._rng.histories.get(source)
+            if history is None or position == before.get(source):
                 continue
-            earlier = path.earlier(position)
+            earlier = history.earlier(position)
             if not writer.own and not writer.direct:
                 drift = self._seeding(source, earlier, writer)
                 if drift is not None and len(self._seedings) < _PENDING:
                     self._seedings.append((before.get(source), drift))
-            path.go(position, "the last seeding")
+            history.move_to(position, "the last seeding")
 
     def _seeding(self, source: str, earlier: str, writer: Writer) -> Drift | None:
         if earlier:
-            return _rewind(Rewind(source, earlier), 0, writer)
+            return _rewind_drift(Rewind(source, earlier), 0, writer)
         if not self._boundaries:
             return None
         return Drift(0, _generator(source), "its own stream", "seeded again", writer.site, writer.by)
 
     def restored(self, frame: FrameType) -> None:
-        """A function that sets a generator's state was called."""
+        """Note a call of a function that sets a generator's state."""
         if self._rng is None or not self._on():
             return
         self._forgive_seedings()
@@ -294,14 +291,14 @@ class DriftWatch:
             others = [seeding for seeding in self._seedings if seeding[1].what != name]
             own = [seeding for seeding in self._seedings if seeding[1].what == name][:first]
             self._seedings = own + others
-            self._rng.paths[source].at = position
+            self._rng.histories[source].at = position
 
 
 def _generator(source: str) -> str:
     return f"{source} generator"
 
 
-def _rewind(rewind: Rewind, step: int, writer: Writer) -> Drift:
+def _rewind_drift(rewind: Rewind, step: int, writer: Writer) -> Drift:
     now = f"back at its position of {rewind.earlier}, or before"
     return Drift(step, _generator(rewind.source), "continuing", now, writer.site, writer.by)
 
@@ -327,7 +324,7 @@ class Rewind(NamedTuple):
     earlier: str
 
 
-class Path:
+class PositionHistory:
     """The positions at which one generator has been."""
 
     def __init__(self) -> None:
@@ -339,7 +336,7 @@ class Path:
         farthest, when = self._seen.get(position[0], (-1, ""))
         return when if position[1] <= farthest else ""
 
-    def go(self, position: Position, when: str) -> None:
+    def move_to(self, position: Position, when: str) -> None:
         """Move to a position; when the generator went back, the positions ahead are forgotten."""
         self.at = position
         if self.earlier(position):
@@ -356,7 +353,7 @@ class RngWatch:
     def __init__(self) -> None:
         # Devices first, which is also the order of the reports when several went back at once.
         self._readers = [source.position_reader() for source in reversed(BUILT_IN)]
-        self.paths: dict[str, Path] = {}
+        self.histories: dict[str, PositionHistory] = {}
 
     def positions(self) -> dict[str, Position]:
         """Return the position of every generator that can be read."""
@@ -364,20 +361,20 @@ class RngWatch:
 
     def begin(self) -> None:
         """Forget the past; the generators start from their present positions."""
-        self.paths.clear()
+        self.histories.clear()
         self.note("the start of control")
 
     def note(self, when: str) -> list[Rewind]:
         """Remember the position of every generator, and return those that went back."""
         rewinds = []
         for source, position in self.positions().items():
-            path = self.paths.get(source)
-            if path is None:
-                path = self.paths[source] = Path()
-            if position == path.at:
+            history = self.histories.get(source)
+            if history is None:
+                history = self.histories[source] = PositionHistory()
+            if position == history.at:
                 continue
-            earlier = path.earlier(position)
+            earlier = history.earlier(position)
             if earlier:
                 rewinds.append(Rewind(source, earlier))
-            path.go(position, when)
+            history.move_to(position, when)
         return rewinds

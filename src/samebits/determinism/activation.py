@@ -55,7 +55,7 @@ class ActivationReport(NamedTuple):
 
 
 class Activation:
-    """One activation of a control in this process.
+    """An activation of a control in this process.
 
     Switches and generators belong to the process, so an activation acts on all its threads. Activations nest;
     each puts back the values from before it. If one is stopped while later ones still run, it puts its values
@@ -132,7 +132,7 @@ class Activation:
         """Call back with torch once it is imported and its switches are set; at once if they are."""
         self._imports.on_torch(callback)
 
-    def keep(self, part: Any) -> None:
+    def add_part(self, part: Any) -> None:
         """Call `part.remove()` when everything is put back, in reverse order."""
         self._parts.append(part)
 

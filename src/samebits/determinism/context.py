@@ -81,7 +81,7 @@ class Determinism:
         self._activation.start()
         try:
             self._explainer.install()
-            self._activation.keep(self._explainer)
+            self._activation.add_part(self._explainer)
             self._activation.on_torch(self._follow_steps)
         except BaseException:
             self._end()
@@ -124,15 +124,15 @@ def deterministic(
         on_drift: the reaction when a switch or a generator is changed later: `warn`, `error`, `restore` or
             `ignore`.
         workers: seed DataLoader workers too.
-        more: `per_rank=True`: each process of a distributed run gets a seed of its own. `keyed_samples=True`:
+        more: `per_rank=True`: each process of a distributed run gets its own seed. `keyed_samples=True`:
             random numbers drawn while a sample is loaded follow from the seed, the epoch and the sample, so
             the number of workers does not matter (docs/reference/data.md).
 
     Raises:
-        SamebitsError: no seed (`seed`), no such switch (`switch-unknown`) or value (`switch-value`), no such
-            `on_drift`, `switches` that are no mapping, or `keyed_samples` without a seed or without
+        SamebitsError: an invalid seed (`seed`), switch (`switch-unknown`), value (`switch-value`) or
+            `on_drift`, `switches` that are not a mapping, or `keyed_samples` without a seed or without
             `workers` (`usage`).
-        TypeError: there is no such argument.
+        TypeError: an argument is unknown.
     """
     unknown = sorted(more.keys() - {"per_rank", "keyed_samples"})
     if unknown:

@@ -244,12 +244,12 @@ def explain(error: BaseException) -> str | None:
     for link in _chain(error):
         match = _ERROR.match(str(link)) if isinstance(link, RuntimeError) else None
         if match is not None:
-            return _explanation(match["name"], site_of_error(link))
+            return _explanation(match["name"], _site_of_error(link))
     return None
 
 
-def site_of_error(error: BaseException) -> Site | None:
-    """Return the innermost line of the user's code in the traceback, else that of a library."""
+def _site_of_error(error: BaseException) -> Site | None:
+    """Return the innermost line of the user's code in the traceback, else the innermost line of a library."""
     ranks = FrameRanks()
     best: tuple[int, TracebackType] | None = None
     trace = error.__traceback__

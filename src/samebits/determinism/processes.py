@@ -1,4 +1,4 @@
-"""Control of the processes that a script starts, and notice of the threads that run beside it."""
+"""Control of the processes that a script starts, and a watch for the threads that it starts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ from samebits.rng.active import acting, thread_name
 from samebits.rng.seeds import fit
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from samebits.rng.active import Active
     from samebits.switches.switch import Control
 
 
-class ThreadsBeside:
+class ThreadWatch:
     """Notices the first thread that the script, or a library for it, starts in this process.
 
     With fixed addresses a process allocates the same in every run, unless several threads allocate at once.
@@ -73,16 +71,15 @@ class ChildProcesses:
                 self._patch_fork(name)
         self._imports.install()
         CHILDREN.register(Phase.CONTROL, self._payload)
-        self._imports.on_import("multiprocessing.util", self._patch_util)
+        self._imports.on_import(
+            "multiprocessing.util", functools.partial(leave_working_folder, self._patches)
+        )
 
     def remove(self) -> None:
         """Put everything back."""
         CHILDREN.unregister(Phase.CONTROL, self._payload)
         self._imports.remove()
         self._patches.restore()
-
-    def _patch_util(self, util: ModuleType) -> None:
-        leave_working_folder(self._patches, util)
 
     def _next_scope(self) -> tuple[int | str, ...]:
         active = acting(self._active)
@@ -103,7 +100,7 @@ class ChildProcesses:
         self._patches.set(os, name, fork)
 
     def _enter_forked(self, scope: tuple[int | str, ...]) -> None:
-        # After the functions registered with `os.register_at_fork`, that of `random` among them.
+        # After the functions registered with `os.register_at_fork`, the one of `random` among them.
         active, random = acting(self._active), sys.modules.get("random")
         active.enter_scope(*scope)
         if random is not None and active.source_seed is not None and active.control.seeds("python"):

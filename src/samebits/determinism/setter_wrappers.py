@@ -1,4 +1,4 @@
-"""Finding who wrote a setting: the line that wrote it, and the line of the user's code that led there."""
+"""Wrappers of the functions that write settings or seed, and the search for the line that called them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import functools
 import os
 import random
 import sysconfig
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits._runtime.frames import LIBRARY, USER, FrameRanks, Site, calling_frame, nearest_site, site_of
 from samebits._runtime.package import FOLDER
 from samebits._runtime.patching import Patches, StaticTypePatches
-from samebits._torch.core import setter_places
+from samebits._torch.core import setter_locations
 from samebits.rng.sources.numpy_global import NumpyGlobal
 from samebits.rng.sources.python_random import PythonRandom
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import CodeType, FrameType, ModuleType
 
-    from samebits.rng.sources.source import Position, StateFunction
+    from samebits.determinism._drift import DriftWatch
+    from samebits.rng.sources.source import StateFunction
 
 # Writes by these modules are control's own, not the script's.
 CONTROL = (
@@ -53,7 +54,7 @@ class Writer(NamedTuple):
 
 
 class Writers:
-    """Finds who writes, from stack frames."""
+    """Finds the writer of a setting from stack frames."""
 
     def __init__(self) -> None:
         self._own = tuple(os.path.join(FOLDER, *path.split("/")) for path in CONTROL)
@@ -105,34 +106,15 @@ class Writers:
         return known
 
 
-class Listener(Protocol):
-    """**Protocol:** the receiver of calls, which is `DriftWatch`."""
-
-    def wrote(self, setter: str, frame: FrameType) -> None:
-        """A setter of torch was called."""
-
-    def wrote_variable(self, name: str, frame: FrameType) -> None:
-        """An environment variable was written."""
-
-    def positions(self) -> dict[str, Position]:
-        """Return the positions of the generators."""
-
-    def seeded(self, before: dict[str, Position], frame: FrameType) -> None:
-        """A function that seeds was called."""
-
-    def restored(self, frame: FrameType) -> None:
-        """A function that sets a generator's state was called."""
-
-
 class SetterWrappers:
     """The wrappers around functions that write settings or seed.
 
     Args:
-        listener: is told of the calls.
+        watch: is told of the calls.
     """
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+    def __init__(self, watch: DriftWatch) -> None:
+        self._watch = watch
         self._patches = Patches()
         self._methods = StaticTypePatches()
         self._torch: Any = None
@@ -149,7 +131,7 @@ class SetterWrappers:
 
     def install_torch(self, torch: Any, setters: list[str]) -> None:
         """Wrap the setters wherever torch holds them, and the methods that seed its generators."""
-        for setter, owner, name in setter_places(setters):
+        for setter, owner, name in setter_locations(setters):
             self._patches.set(owner, name, self._writer(setter, getattr(owner, name)))
         self._torch = torch
         # All ways to seed, such as `torch.manual_seed`, end in these methods of the global generators.
@@ -169,45 +151,45 @@ class SetterWrappers:
                 self._patches.set(owner, function.name, wrap(getattr(owner, function.name)))
 
     def _writer(self, setter: str, original: Any) -> Any:
-        listener = self._listener
+        watch = self._watch
 
         @functools.wraps(original)
         def write(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            listener.wrote(setter, calling_frame())
+            watch.wrote(setter, calling_frame())
             return result
 
         return write
 
     def _variable_writer(self, original: Any) -> Any:
-        listener = self._listener
+        watch = self._watch
 
         @functools.wraps(original)
         def write(name: Any, *value: Any) -> Any:
-            listener.wrote_variable(os.fsdecode(name), calling_frame())
+            watch.wrote_variable(os.fsdecode(name), calling_frame())
             return original(name, *value)
 
         return write
 
     def _seeder(self, original: Any) -> Any:
-        listener = self._listener
+        watch = self._watch
 
         @functools.wraps(original)
         def seed(*args: Any, **kwargs: Any) -> Any:
-            before = listener.positions()
+            before = watch.positions()
             result = original(*args, **kwargs)
-            listener.seeded(before, calling_frame())
+            watch.seeded(before, calling_frame())
             return result
 
         return seed
 
     def _restorer(self, original: Any) -> Any:
-        listener = self._listener
+        watch = self._watch
 
         @functools.wraps(original)
         def restore(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            listener.restored(calling_frame())
+            watch.restored(calling_frame())
             return result
 
         return restore

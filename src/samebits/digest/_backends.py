@@ -1,4 +1,4 @@
-"""The interface of what computes digests (docs/reference/digest.md), and the choice by device."""
+"""The interface of the backends that compute digests (docs/reference/digest.md), and the choice by device."""
 
 from __future__ import annotations
 
@@ -81,6 +81,6 @@ _DEVICES: Mapping[str, Callable[[], Backend | None]] = MappingProxyType({"cpu": 
 
 
 def backend_of(device: device) -> Backend:
-    """Return the backend of a device: torch operations where it has none of its own."""
+    """Return the backend of a device: torch operations where it has no other."""
     opened = _DEVICES[device.type]() if device.type in _DEVICES else None
     return opened or TorchBackend()

@@ -49,9 +49,9 @@ def open_backend() -> NativeBackend | None:
     library = native.load()
     if library is None:
         return None
-    entry = native.openmp_entry(Path(torch.__file__).parent / "lib")
-    if entry is not None:
-        library.share_threads(entry)
+    parallel = native.openmp_entry(Path(torch.__file__).parent / "lib")
+    if parallel is not None:
+        library.share_threads(parallel)
     return NativeBackend(library, native.open_reader(library) or NoReader())
 
 
@@ -60,7 +60,7 @@ class NativeBackend:
 
     Args:
         library: computes the digests.
-        reader: looks at plain tensors without calls of Python.
+        reader: reads plain tensors without calls of Python.
     """
 
     def __init__(self, library: native.NativeLibrary, reader: PlainReader) -> None:
@@ -85,7 +85,7 @@ class NativeBackend:
     def describe(self, tensors: Sequence[torch.Tensor]) -> array[int] | None:
         """Return descriptors (native/digest.h) of plain tensors in CPU memory; None if any is something else.
 
-        A hot path of recording, hence one loop without calls of our own.
+        A hot path of recording, hence one loop without function calls of samebits.
         """
         words: list[int] = []
         add = words.append
@@ -110,7 +110,7 @@ class NativeBackend:
         return array("Q", words)
 
     def observe_plain(self, tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes] | None:
-        """See `CpuBackend`: one loop without calls of our own."""
+        """See `CpuBackend`: one loop, as in `describe`."""
         words: list[int] = []
         kinds: list[int] = []
         bases: list[int] = []
@@ -123,7 +123,7 @@ class NativeBackend:
                 if header & _NEGATABLE and (t.is_neg() or (header & _CONJUGABLE and t.is_conj())):
                     return None
                 shape, address, offset = t.shape, t.data_ptr(), int(t.storage_offset())
-                # An empty view has no address of its own, and yet an offset.
+                # An empty view has no address, and yet an offset.
                 bases.append(address - (offset << (header >> 8 & 15)) & d.MASK if offset else address)
                 add(address)
                 header |= len(shape) << 20
@@ -168,7 +168,7 @@ class NativeBackend:
         return words[:2].tobytes() if status == 0 else self._digest_known(status, words, None)
 
     def _digest_known(self, status: int, descriptors: array[int], threads: int | None) -> bytes:
-        """Do what is left of one thing that has an address."""
+        """Finish the digest of one tensor that has an address, given the status of the first call."""
         digest = self._digest_rest(status, descriptors, 1, threads)
         if digest is None:
             raise ValueError("there is nothing at address 0")
@@ -190,7 +190,7 @@ class NativeBackend:
     def _digest_rest(
         self, status: int, descriptors: array[int], count: int, threads: int | None
     ) -> bytes | None:
-        """Do what a call that digested nothing left to us, by its status."""
+        """Finish a call that did not digest, given its status."""
         if status == _MALFORMED:
             raise ValueError(f"{len(descriptors)} words are not the descriptors of {count} tensors")
         if status < 0:
@@ -215,18 +215,18 @@ class _Prepared:
         if digests is not None:
             return digests
         descriptors = self._descriptors
-        if descriptors is None or self._look() != self._seen:
+        if descriptors is None or self._layout() != self._seen:
             descriptors = self._prepare()
         if descriptors is None:
             return None
         return self._backend.digest_described(descriptors, len(self._tensors))
 
-    def _look(self) -> list[object]:
+    def _layout(self) -> list[object]:
         return [x for t in self._tensors for x in (t.data_ptr(), t.dtype, t.shape)]
 
     def _prepare(self) -> array[int] | None:
         self._descriptors = self._backend.describe(self._tensors)
-        self._seen = [] if self._descriptors is None else self._look()
+        self._seen = [] if self._descriptors is None else self._layout()
         return self._descriptors
 
 

@@ -1,4 +1,4 @@
-"""The parts of a tensor subclass: its tensors, and as text the second value of `__tensor_flatten__`."""
+"""The parts of tensors that are not plain strided memory: subclasses, sparse, nested and quantized ones."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _AS_SHOWN = (
     torch.dtype, torch.device, torch.layout, torch.memory_format,
 )  # fmt: skip
 _DEEPEST = 8
-NO_CONTEXT = "NoneType None"
+_NO_CONTEXT = "NoneType None"
 
 
-def context_of(tensor: Any) -> tuple[str, tuple[torch.Tensor, ...]]:
+def _context_of(tensor: Any) -> tuple[str, tuple[torch.Tensor, ...]]:
     """Return the context of a wrapper subclass as text, and the tensors in it.
 
     The same value gives the same text in every process. An object of a class that has no defined contents (a
-    device mesh, a function) counts by the name of its class only. The context is that of the detached tensor:
-    whether a gradient is wanted is no part of a value.
+    device mesh, a function) counts by the name of its class only. The context is read from the detached
+    tensor, because whether a gradient is wanted is not part of a value.
 
     Args:
         tensor: has `__tensor_flatten__`.
@@ -89,7 +89,7 @@ class Parts:
     """The parts of a tensor.
 
     Args:
-        tag: its kind, with everything that its parts do not tell.
+        tag: its kind, and all that the parts do not tell.
         tensors: in a fixed order.
     """
 
@@ -118,7 +118,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def readable(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a strided tensor with the same logical contents for the two layouts that hide their memory."""
+    """Return a tensor whose memory can be read, with the same logical contents."""
     if tensor.layout is torch.strided and not tensor.is_nested and tensor.numel() and tensor.data_ptr() == 0:
         return tensor.clone()  # zeros that were never written, as forward-mode differentiation makes them
     return tensor.to_dense() if tensor.is_mkldnn else tensor
@@ -126,19 +126,8 @@ def readable(tensor: torch.Tensor) -> torch.Tensor:
 
 def parts_of(tensor: torch.Tensor) -> Parts | None:
     """Return the parts; None for a strided tensor that can be read as it is."""
-    flatten = getattr(tensor, "__tensor_flatten__", None)
-    if flatten is not None:
-        waiting = getattr(tensor, "trigger_wait", None)
-        if waiting is not None:
-            waiting()  # an AsyncCollectiveTensor: other ranks may still be writing to what it wraps
-        names = tuple(flatten()[0])
-        inner = [(name, getattr(tensor, name)) for name in names]
-        # Since torch 2.13 a DTensor also names its DeviceMesh, which is no tensor.
-        tensors = [(name, value) for name, value in inner if isinstance(value, torch.Tensor)]
-        names = tuple(name for name, _ in tensors)
-        text, more = context_of(tensor)
-        tag = f"subclass {type(tensor).__qualname__} {names}"
-        return Parts(tag if text == NO_CONTEXT else f"{tag} {text}", (*(v for _, v in tensors), *more))
+    if hasattr(tensor, "__tensor_flatten__"):
+        return _parts_of_subclass(tensor)
     if tensor.is_nested:
         return Parts(f"nested {dtype_name(tensor.dtype)}", tuple(tensor.unbind()))
     if tensor.is_quantized:
@@ -156,6 +145,18 @@ def parts_of(tensor: torch.Tensor) -> Parts | None:
     if tensor.layout is torch.sparse_coo and not tensor.is_coalesced():
         kind += " uncoalesced"
     return Parts(f"{kind} {dtype_name(tensor.dtype)} {tuple(tensor.shape)}", components)
+
+
+def _parts_of_subclass(tensor: Any) -> Parts:
+    waiting = getattr(tensor, "trigger_wait", None)
+    if waiting is not None:
+        waiting()  # an AsyncCollectiveTensor: other ranks may still be writing to what it wraps
+    attributes = [(name, getattr(tensor, name)) for name in tensor.__tensor_flatten__()[0]]
+    # Since torch 2.13 a DTensor also names its DeviceMesh, which is no tensor.
+    inner = {name: value for name, value in attributes if isinstance(value, torch.Tensor)}
+    text, more = _context_of(tensor)
+    tag = f"subclass {type(tensor).__qualname__} {tuple(inner)}"
+    return Parts(tag if text == _NO_CONTEXT else f"{tag} {text}", (*inner.values(), *more))
 
 
 def _components(tensor: torch.Tensor) -> tuple[torch.Tensor, ...] | None:

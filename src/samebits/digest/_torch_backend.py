@@ -40,7 +40,7 @@ class _Piece:
 
 
 class NoReader:
-    """Stands where the C module was not built: it reads nothing."""
+    """The reader where the C module was not built: it reads nothing."""
 
     def digests(self, _tensors: Sequence[torch.Tensor], /) -> None:
         """See `PlainReader`."""
@@ -78,9 +78,7 @@ class TorchBackend:
         """See `CpuBackend`."""
         code, width = d.DTYPES[dtype]
         flat = contents.copy().reshape(-1)
-        integers = (
-            torch.int64 if width == 16 else getattr(torch, f"int{8 * width}")
-        )  # complex128 is two words
+        integers = getattr(torch, f"int{8 * min(width, 8)}")  # complex128 is two of 8 bytes
         return d.close(_sums_of(flat, flat.size, integers), contents.nbytes, code, contents.shape)
 
 

@@ -1,4 +1,4 @@
-"""The C module that looks at tensors without calls of Python in between (bindings/)."""
+"""The compiled code: the C library that digests (native/), the C module that reads tensors (bindings/)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BINDINGS_ABI = 5
 
 
 def load_module() -> Any:
-    """Load the module; None if this installation has none or that of another version."""
+    """Load the module; None if this installation has none, or one of another version."""
     try:
         from samebits import _reader
     except ImportError:
@@ -30,7 +30,7 @@ def load_module() -> Any:
     return _reader if _reader.ABI == BINDINGS_ABI else None
 
 
-def open_reader(library: NativeLibrary | None) -> Reader | None:
+def open_reader(library: NativeLibrary) -> Reader | None:
     """Return a digester of plain CPU tensors of the common dtypes; None where there can be none.
 
     It learns addresses and sizes through DLPack's C exchange (`__dlpack_c_exchange_api__`, DLPack 1.3), which
@@ -41,26 +41,20 @@ def open_reader(library: NativeLibrary | None) -> Reader | None:
     """
     import torch  # late: `check_backend` comes before the script, which imports torch itself
 
-    module = load_module()
-    exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
-    if library is None or module is None or exchange is None:
-        return None
-    try:
-        reader: Reader = module.Reader(
-            exchange,
-            (torch.Tensor, torch.nn.Parameter),
-            (torch.int8, torch.uint8),
-            torch.get_num_threads,
-            _address(library.digest_to),
-            _address(library.digest_threaded),
-        )
-    except ValueError:  # another version of DLPack
-        return None
+    addresses = _address(library.digest_to), _address(library.digest_threaded)
+    integers = (torch.int8, torch.uint8)
+    reader: Reader | None = _with_exchange("Reader", integers, torch.get_num_threads, *addresses)
     return reader
 
 
 def open_scanner() -> Scanner | None:
     """Return a scanner of op arguments for portable mode; None without the module or DLPack's C exchange."""
+    scanner: Scanner | None = _with_exchange("Scanner")
+    return scanner
+
+
+def _with_exchange(name: str, *arguments: Any) -> Any:
+    """Make an object of a class of the C module, which reads tensors through DLPack's C exchange."""
     import torch  # late, as in `open_reader`
 
     module = load_module()
@@ -68,10 +62,9 @@ def open_scanner() -> Scanner | None:
     if module is None or exchange is None:
         return None
     try:
-        scanner: Scanner = module.Scanner(exchange, (torch.Tensor, torch.nn.Parameter))
+        return getattr(module, name)(exchange, (torch.Tensor, torch.nn.Parameter), *arguments)
     except ValueError:  # another version of DLPack
         return None
-    return scanner
 
 
 def _address(function: Any) -> int:
@@ -125,11 +118,8 @@ def open_library(path: Path) -> NativeLibrary | None:
     except (OSError, AttributeError):
         return None
     in_place: list[Any] = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
-    digest, digest_to, threaded = (
-        gil.samebits_digest,
-        gil.samebits_digest_to,
-        library.samebits_digest_threaded,
-    )
+    digest, digest_to = gil.samebits_digest, gil.samebits_digest_to
+    threaded = library.samebits_digest_threaded
     digest.argtypes, digest.restype = in_place, ctypes.c_int64
     digest_to.argtypes, digest_to.restype = [*in_place, ctypes.c_void_p], ctypes.c_int64
     threaded.argtypes, threaded.restype = [*in_place, ctypes.c_void_p, ctypes.c_int], ctypes.c_int64
@@ -143,7 +133,7 @@ def open_library(path: Path) -> NativeLibrary | None:
 def openmp_entry(folder: Path, function: str = "GOMP_parallel") -> int | None:
     """Return the address of a function of the OpenMP library that torch brought and this process has loaded.
 
-    Its threads wait for work between two ops of torch, on the cores that threads of our own would need.
+    Its threads wait for work between two ops of torch, on the cores that separate threads would need.
     None where torch has another OpenMP library (macOS, some distributions).
 
     Args:
@@ -172,8 +162,7 @@ def load() -> NativeLibrary | None:
     wanted = _wanted()
     if wanted == _TORCH:
         return None
-    path = find_library()
-    library = open_library(path) if path else None
+    library = _open_installed()
     if library is None and not wanted:
         return None
     if library is None or not library.select(wanted.encode()):
@@ -191,12 +180,16 @@ def check_backend() -> None:
     wanted = _wanted()
     if wanted in {"", _TORCH}:
         return
-    path = find_library()
-    library = open_library(path) if path else None
+    library = _open_installed()
     before = library.isa() if library else b""
     if library is None or not library.select(wanted.encode()):
         raise _refusal(wanted)
     library.select(before)  # the script, which may run in this process, makes its own choice
+
+
+def _open_installed() -> NativeLibrary | None:
+    path = find_library()
+    return None if path is None else open_library(path)
 
 
 def _wanted() -> str:

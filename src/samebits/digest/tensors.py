@@ -1,4 +1,4 @@
-"""Digests of many tensors at once: one native call when all are in CPU memory, a way for everything else."""
+"""Digests of many tensors at once: one native call when all are plain CPU tensors, else each by its kind."""
 
 from __future__ import annotations
 
@@ -53,11 +53,9 @@ def observe(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
     seen = _CPU.reader.observe(tensors)
     if seen is None:
         seen = _CPU.observe_plain(tensors)
-    return _observe_any(tensors) if seen is None else seen
-
-
-def _observe_any(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
-    return digest_many(tensors), repr([*map(_kind, tensors)]).encode(), storage_addresses(tensors)
+    if seen is None:
+        return digest_many(tensors), repr([*map(_kind, tensors)]).encode(), storage_addresses(tensors)
+    return seen
 
 
 def _kind(tensor: torch.Tensor) -> tuple[torch.dtype, tuple[int, ...]]:
@@ -83,7 +81,7 @@ def _base(tensor: torch.Tensor) -> int:
 def digest_memory(
     address: int, n_bytes: int, code: int = d.DTYPES["uint8"][0], threads: int | None = None
 ) -> bytes:
-    """Return the digest of CPU memory, that of a tensor uint8[n_bytes] with these contents.
+    """Return the digest of CPU memory, the same as of a tensor uint8[n_bytes] with these contents.
 
     Args:
         address: where it starts; ignored if `n_bytes` is 0.
@@ -95,12 +93,12 @@ def digest_memory(
 
 
 def digest_bytes(data: bytes, code: int = d.DTYPES["uint8"][0]) -> bytes:
-    """Return the digest of bytes, that of a tensor uint8[len(data)] with these contents."""
+    """Return the digest of bytes, the same as of a tensor uint8[len(data)] with these contents."""
     return digest_memory(ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0, len(data), code)
 
 
 def composite(tag: str, parts: bytes) -> bytes:
-    """Return the digest of something in parts: a tag that says what it is, then their digests in order."""
+    """Return the digest of a value in parts, from a tag that names its kind and the digests of the parts."""
     return digest_bytes(tag.encode("utf-8", "surrogatepass") + b"\0" + parts, d.COMPOSITE)
 
 
@@ -145,8 +143,8 @@ class DigestPlan:
     """Prepared descriptors of some tensors.
 
     Before each use it is checked that their memory, dtypes and shapes are still the same; where not (a
-    parameter whose `.data` was replaced, a tensor resized), the descriptors are made anew. Not noticed:
-    strides that change alone, within the same memory and shape (`square.t_()`).
+    parameter whose `.data` was replaced, a tensor resized), the descriptors are made again. A change
+    of strides alone, with the same memory and shape (`square.t_()`), is not noticed.
 
     Args:
         tensors: of any kind; those that are not plain CPU tensors make the plan as slow as `digest_many`.

@@ -1,4 +1,4 @@
-"""NumPy arrays: the digest of the tensor of the same dtype, shape and contents."""
+"""The digest of any value: tensors, NumPy arrays, numbers and text, and containers of them."""
 
 from __future__ import annotations
 
@@ -23,28 +23,6 @@ def is_array(obj: Any) -> bool:
     """Return True for NumPy arrays and scalars, without importing NumPy: torch does without it."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(obj, (numpy.ndarray, numpy.generic))
-
-
-def dtype_of(obj: Any) -> str | None:
-    """Return the name of the torch dtype of an array; None if torch has no such dtype."""
-    name = str(obj.dtype.name)
-    return name if name in d.DTYPES else None
-
-
-def digest_array(obj: Any, dtype: str) -> bytes:
-    """Return the digest of a NumPy array or scalar, of strides and byte order as they come.
-
-    Args:
-        obj: the array.
-        dtype: what `dtype_of` gave.
-    """
-    width = d.DTYPES[dtype][1]
-    contents = sys.modules["numpy"].asarray(obj)
-    if not contents.dtype.isnative:
-        contents = contents.astype(contents.dtype.newbyteorder("="))
-    if any(stride % width for stride in contents.strides):  # a field of a structured array
-        contents = contents.copy()
-    return cpu_backend().digest_array(contents, dtype)
 
 
 @dataclass(frozen=True, order=True)
@@ -99,7 +77,7 @@ class _Tree:
         self._open: set[int] = set()
 
     def read(self, obj: Any, where: str) -> _Fold:
-        """Return an object that will give the digest of a value; `where` is its path, for messages."""
+        """Return a function that will give the digest of a value; `where` is its path, for messages."""
         if isinstance(obj, torch.Tensor):
             return self._tensor(obj)
         leaf = _leaf(obj, where)
@@ -151,7 +129,7 @@ class _Tree:
 
 
 def _leaf(obj: Any, where: str) -> bytes | None:
-    """Return the digest of a value that is no container; None for anything else."""
+    """Return the digest of a value that is not a container; None for anything else."""
     if isinstance(obj, str):
         return composite("str", obj.encode("utf-8", "surrogatepass"))
     if isinstance(obj, (bytes, bytearray)):
@@ -178,11 +156,17 @@ def _number(obj: Any) -> bytes | None:
 
 
 def _array(array: Any, where: str) -> bytes:
-    dtype = dtype_of(array)
-    if dtype is None:
+    """Return the digest of a NumPy array or scalar, of any strides and byte order."""
+    dtype = str(array.dtype.name)
+    if dtype not in d.DTYPES:
         raise SamebitsError(
             f"{where} is a NumPy array of dtype {array.dtype}; a dtype that torch has too was expected. "
             "Convert it, or digest its fields.",
             slug="digest-type",
         )
-    return digest_array(array, dtype)
+    contents = sys.modules["numpy"].asarray(array)
+    if not contents.dtype.isnative:
+        contents = contents.astype(contents.dtype.newbyteorder("="))
+    if any(stride % d.DTYPES[dtype][1] for stride in contents.strides):  # a field of a structured array
+        contents = contents.copy()
+    return cpu_backend().digest_array(contents, dtype)

@@ -30,14 +30,11 @@ _FACTS = (
     ("libraries",),
 )
 _TABLES = (("torch", "threads"), ("torch", "switches"), ("variables",), ("packages",))
-_COME_LATER = {
-    ("libraries",),
-    ("packages",),
-    ("variables",),
-}  # the longer a run lasts, the more it has of these
+# The longer a run lasts, the more it has of these.
+_COME_LATER = {("libraries",), ("packages",), ("variables",)}
 _LONGEST_VALUE = 80
 _MISSING = object()
-TAKEN = "taken"  # in the facts of a run that was killed: they are those of its start
+TAKEN = "taken"  # a key in the facts of a run that was killed, which are from its start
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ def bit_relevant_differences(
 
     Args:
         a: facts of one run, from `Environment.to_dict`; a record from elsewhere may hold anything.
-        b: those of the other.
+        b: facts of the other run.
         one_was_stopped: one run ended before its script did. What only the other imported, loaded or set came
             later there, or may have.
     """
@@ -80,7 +77,7 @@ def bit_relevant_differences(
     one_was_killed = (_get(a, (TAKEN,)) is None) != (_get(b, (TAKEN,)) is None)
     for path in _TABLES:
         if one_was_killed and path == ("variables",):
-            continue  # the other's are those of its end: its script may have set some itself
+            continue  # the other's are from its end: its script may have set some itself
         first, second = _get(a, path), _get(b, path)
         if isinstance(first, dict) and isinstance(second, dict):
             both = one_was_stopped and path in _COME_LATER
@@ -93,7 +90,7 @@ def threads_per_op(facts: dict[str, Any]) -> int | None:
     """Return how many threads an op of torch could use on the CPU when facts were taken; None when unknown.
 
     Args:
-        facts: those of one run, from `Environment.to_dict`; a record from elsewhere may hold anything.
+        facts: of one run, from `Environment.to_dict`; a record from elsewhere may hold anything.
     """
     threads = _get(facts, ("torch", "threads", "intra-op"))
     return threads if isinstance(threads, int) else None

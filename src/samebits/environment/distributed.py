@@ -33,7 +33,7 @@ class RankFacts:
         local_rank: the same among the processes of this machine.
         restart: the number of times that the launcher had restarted the processes before.
         launch: names the launch: the same in all its processes, another in the next launch. On several
-            machines it is made of what they have in common: the run id, the master's address and port.
+            machines it is made of facts that they share: the run id, the master's address and port.
     """
 
     rank: int

@@ -1,4 +1,4 @@
-"""Processors and memory: how much exists, how much this process may use, and is in use. Read from Linux."""
+"""Processors and memory: how much there is, may be used by this process, and is in use. Read from Linux."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def group_folders(
+def _group_folders(
     controller: str, proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")
 ) -> Iterator[tuple[int, Path]]:
     """Return the folders of this process's control groups and of those above them, each with its version.
@@ -59,7 +59,7 @@ def read_quota(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")
         groups: folder in which the system shows control groups, of version 1 or 2.
     """
     kinds = {1: _quota_1, 2: _quota_2}
-    limits = [kinds[version](folder) for version, folder in group_folders("cpu", proc, groups)]
+    limits = [kinds[version](folder) for version, folder in _group_folders("cpu", proc, groups)]
     known = [limit for limit in limits if limit is not None]
     return min(known) if known else None
 
@@ -160,7 +160,7 @@ def available_bytes(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgr
     limits = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     if not limits:
         return None
-    for version, folder in group_folders("memory", proc, groups):
+    for version, folder in _group_folders("memory", proc, groups):
         limits += _left_in_group(folder, *_MEMORY_FILES[version])
     return min(limits)
 

@@ -19,24 +19,13 @@ from samebits.environment.torch_build import TorchBuild, TorchFacts, collect_bui
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# What numeric libraries choose their code by.
-_RELEVANT_FLAGS = frozenset(
-    (
-        *("sse4_1", "sse4_2", "avx", "avx2", "fma", "f16c", "avx_vnni"),
-        *(
-            "avx512f",
-            "avx512bw",
-            "avx512cd",
-            "avx512dq",
-            "avx512vl",
-            "avx512_vnni",
-            "avx512_bf16",
-            "avx512_fp16",
-        ),
-        *("amx_tile", "amx_int8", "amx_bf16", "amx_fp16"),
-        *("asimd", "asimdhp", "asimddp", "sve", "sve2", "bf16", "i8mm", "sme"),
-    )
-)
+# Numeric libraries choose their code by these.
+_RELEVANT_FLAGS = frozenset((
+    "sse4_1", "sse4_2", "avx", "avx2", "fma", "f16c", "avx_vnni",
+    "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16",
+    "amx_tile", "amx_int8", "amx_bf16", "amx_fp16",
+    "asimd", "asimdhp", "asimddp", "sve", "sve2", "bf16", "i8mm", "sme",
+))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,7 +51,7 @@ class MachineFacts:
     gpu_driver: str
 
 
-def collect_machine() -> MachineFacts:
+def _collect_machine() -> MachineFacts:
     """Return the facts about the machine, as the system describes it."""
     described = _describe_processor()
     flags = (described.get("flags") or described.get("Features") or "").split()
@@ -131,7 +120,7 @@ def collect_packages() -> dict[str, str]:
     return dict(sorted(packages.items()))
 
 
-def collect_libraries() -> tuple[str, ...]:
+def _collect_libraries() -> tuple[str, ...]:
     """Return the numeric libraries that are loaded: what is installed may be another version."""
     names = set()
     with suppress(OSError), Path("/proc/self/maps").open(encoding="utf-8", errors="replace") as file:
@@ -173,13 +162,13 @@ def _installed_version(name: str) -> str | None:
 
 
 _PREFIXES = (
-    *("ATEN_", "TORCH_", "TORCHINDUCTOR_", "PYTORCH_", "TRITON_", "NVTE_"),
-    *("CUBLAS", "CUDA_", "CUDNN_", "NCCL_", "NVIDIA_TF32_"),
-    *("HIP_", "HSA_", "MIOPEN_", "ROCBLAS_"),
-    *("DNNL_", "ONEDNN_", "MKL_", "OPENBLAS_", "BLIS_", "VECLIB_", "NUMEXPR_", "NPY_"),
-    *("OMP_", "KMP_", "GOMP_"),
-    *("PYTHONHASHSEED", "PYTHONMALLOC", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD"),
-)
+    "ATEN_", "TORCH_", "TORCHINDUCTOR_", "PYTORCH_", "TRITON_", "NVTE_",
+    "CUBLAS", "CUDA_", "CUDNN_", "NCCL_", "NVIDIA_TF32_",
+    "HIP_", "HSA_", "MIOPEN_", "ROCBLAS_",
+    "DNNL_", "ONEDNN_", "MKL_", "OPENBLAS_", "BLIS_", "VECLIB_", "NUMEXPR_", "NPY_",
+    "OMP_", "KMP_", "GOMP_",
+    "PYTHONHASHSEED", "PYTHONMALLOC", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD",
+)  # fmt: skip
 _SECRETS = ("TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "API_KEY", "ACCESS_KEY", "PRIVATE")
 _LONGEST_VALUE = 300
 
@@ -247,7 +236,7 @@ class StartFacts:
 
 def collect_at_start() -> StartFacts:
     """Read the facts, except those that take long or will change: git, packages, libraries, torch's state."""
-    return StartFacts(collect_machine(), _collect_python(), numeric_variables(os.environ))
+    return StartFacts(_collect_machine(), _collect_python(), numeric_variables(os.environ))
 
 
 def with_torch(facts: StartFacts, torch: Any) -> StartFacts:
@@ -264,15 +253,15 @@ def collect(directory: Path | None = None) -> Environment:
     """Read the facts: torch's only when it is imported already, CUDA's only when it is in use.
 
     Args:
-        directory: whose git commit is of interest; by default that of the running script.
+        directory: its git commit is read; by default the directory of the running script.
     """
     return Environment(
-        machine=collect_machine(),
+        machine=_collect_machine(),
         python=_collect_python(),
         torch=collect_torch(sys.modules.get("torch")),
         variables=numeric_variables(os.environ),
         packages=collect_packages(),
-        libraries=collect_libraries(),
+        libraries=_collect_libraries(),
         source=collect_source(directory or _script_directory()),
     )
 

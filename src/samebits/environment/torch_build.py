@@ -70,7 +70,7 @@ class TorchFacts:
         git: commit that it was built from.
         cuda: version of CUDA or ROCm that it was built for, empty if none.
         cudnn: version that is loaded, empty if none.
-        mkl: and the next two: as torch was built with, empty if without.
+        mkl: like the next two, the version that torch was built with; empty if without.
         capability: instruction set that torch's own CPU kernels use.
         threads: by which pool, as in effect now.
         switches: settings that influence bits, by their path in `torch`.

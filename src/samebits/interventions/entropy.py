@@ -14,7 +14,7 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.builtin_proxies import standing
+from samebits._runtime.builtin_proxies import proxy_of
 from samebits._runtime.frames import calling_frame
 from samebits.interventions.intervention import Intervention, OpenedFiles, number_for
 from samebits.rng.active import thread_name
@@ -83,7 +83,7 @@ def _let_numpy_pass(replacements: Replacements, streams: _Streams) -> None:
         finally:
             streams.passing = before
 
-    replacements.patches.set(bit_generator, "randbits", standing(original, randbits))
+    replacements.patches.set(bit_generator, "randbits", proxy_of(original, randbits))
 
 
 def _fix_names(replacements: Replacements, rule: Any) -> None:

@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.builtin_proxies import leave_no_line, standing
+from samebits._runtime.builtin_proxies import leave_no_line, proxy_of
 from samebits._runtime.frames import Asker, calling_frame
 from samebits._runtime.imports import PostImport
 from samebits._runtime.patching import Patches, StaticTypePatches
@@ -67,7 +67,7 @@ class Replacements:
                 leave_no_line(error)
                 raise
 
-        self.patches.set(owner, name, standing(function, call))
+        self.patches.set(owner, name, proxy_of(function, call))
 
     def remove(self) -> None:
         """Put everything back."""

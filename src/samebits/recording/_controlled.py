@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.activation import Activation
 from samebits.determinism.deterministic_ops import explain
-from samebits.determinism.processes import ThreadsBeside
+from samebits.determinism.processes import ThreadWatch
 from samebits.errors import SamebitsError
 from samebits.switches.startup import FIXED, LAYOUT
 
@@ -40,7 +40,7 @@ class ControlledRun:
         self._drifts: list[str] = []
         self._process = os.getpid()
         self._activation = Activation(control, fresh_process=True, warn=self._warn)
-        self._threads = ThreadsBeside()
+        self._threads = ThreadWatch()
 
     def start(self) -> None:
         """Take control, and look for drift first at every boundary."""

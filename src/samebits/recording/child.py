@@ -9,7 +9,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.builtin_proxies import standing
+from samebits._runtime.builtin_proxies import proxy_of
 from samebits._runtime.frames import PROGRAM
 from samebits._runtime.patching import PATCHED, Patches
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
@@ -185,7 +185,7 @@ class _Run:
                 self.close()
             end(*args, **named)
 
-        Patches().set(os, "_exit", standing(os._exit, exit_now))
+        Patches().set(os, "_exit", proxy_of(os._exit, exit_now))
 
 
 def _begin(

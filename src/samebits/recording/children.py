@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.builtin_proxies import leave_no_line, standing
+from samebits._runtime.builtin_proxies import leave_no_line, proxy_of
 from samebits._runtime.child_bootstrap import CHILDREN, Payload, Phase
 from samebits._runtime.frames import calling_frame, ignored
 from samebits._runtime.imports import PostImport, own_package
@@ -133,7 +133,7 @@ class ChildRecords:
                 command = self._recorded_text(os.fsdecode(command), None) or command
             return original(command)
 
-        self._patches.set(os, "system", standing(original, system))
+        self._patches.set(os, "system", proxy_of(original, system))
 
     def _patch_forks(self) -> None:
         """Take note where the script itself forks, or becomes another program: neither is followed."""
@@ -152,7 +152,7 @@ class ChildRecords:
                     leave_no_line(error)
                     raise
 
-            self._patches.set(os, name, standing(original, call))
+            self._patches.set(os, name, proxy_of(original, call))
 
         for name in ("fork", "forkpty"):
             watch(name, lambda name=name: f"os.{name}()")

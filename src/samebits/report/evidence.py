@@ -9,7 +9,7 @@ from samebits.comparison.results import generator_words, site_text, tensor_text
 from samebits.interventions import intervention_named
 from samebits.records.kinds import EventKind
 from samebits.report import reasons
-from samebits.rng.sources import words_of
+from samebits.rng.sources import title_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -118,7 +118,7 @@ def _drew_elsewhere(first: Site | None, first_op: str, second: Site | None, seco
 def _generator_found(op: str, site: Site | None, library: str) -> str:
     verb = "seeded its workers from" if library == "torch" else "found"
     return (
-        f"{op} at {site_text(site)} {verb} {words_of(library)}'s generator in a different state in each run"
+        f"{op} at {site_text(site)} {verb} {title_of(library)}'s generator in a different state in each run"
     )
 
 

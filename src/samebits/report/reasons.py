@@ -8,7 +8,7 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING
 
-from samebits._text.exit_status import ended_words
+from samebits._text.printable import exit_text
 from samebits.comparison.ranks.facts import some, words
 from samebits.comparison.reasons import ReasonCode
 from samebits.comparison.results import tensor_text
@@ -184,7 +184,7 @@ def _rank_without_record(which: str, ranks: tuple[int, ...]) -> str:
 
 
 def _before_record(name: str, status: int) -> str:
-    end = f"{name} ended {ended_words(status)} before its record was begun"
+    end = f"{name} ended {exit_text(status)} before its record was begun"
     if status == 128 + signal.SIGKILL:
         return f"{end}; a process killed without a message has mostly run out of memory; see `ulimit -a` too"
     if status in _NOT_LOADED:
@@ -230,7 +230,7 @@ _SENTENCES: Mapping[ReasonCode, str | Callable[..., str]] = {
     ReasonCode.RUN_NEVER_ENDED: lambda which, failure: (
         f"the {which} run did not finish its record{_in_brackets(failure)}"
     ),
-    ReasonCode.LEFT_NO_RECORD: lambda status: f"it ended {ended_words(status)} and left no record",
+    ReasonCode.LEFT_NO_RECORD: lambda status: f"it ended {exit_text(status)} and left no record",
     ReasonCode.TIMED_OUT: "it did not end in {:.0f} s",
     ReasonCode.SEEN_FAILURE: "{}",
     ReasonCode.RECORD_INCOMPLETE: "its record is incomplete: {}",

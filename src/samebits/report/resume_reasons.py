@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits._text.exit_status import ended_words
+from samebits._text.printable import exit_text
 from samebits.comparison.reasons import ReasonCode
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def _ending_words(ending: Ending) -> str:
     if ending.seconds is not None:
         return f"did not end in {ending.seconds:.0f} s"
     if not ending.has_record:
-        return f"ended {ended_words(ending.status)} and left no record"
+        return f"ended {exit_text(ending.status)} and left no record"
     if ending.failure:
         return f"failed: {ending.failure} (exit status {ending.status})"
-    return f"ended {ended_words(ending.status)}"
+    return f"ended {exit_text(ending.status)}"
 
 
 def _after(steps: int) -> str:

@@ -11,7 +11,7 @@ from samebits.recording.replay_results import SkipReason
 from samebits.records.kinds import EventKind
 from samebits.report.evidence import confirmation
 from samebits.report.style import count, number
-from samebits.rng.sources import words_of
+from samebits.rng.sources import title_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +66,7 @@ def _what(finding: Finding, taken_from: Source | None) -> str:
     if taken_from is not None and taken_from.is_left_file:
         return f"read what the previous run had written ({source})"
     if known.library:
-        return _seeding(finding.origin, known.sentence, words_of(known.library), source)
+        return _seeding(finding.origin, known.sentence, title_of(known.library), source)
     without_op = origin.origin_kind == OriginKind.NONE and known.sentence_without_op
     sentence = without_op or known.sentence or _BY_KIND.get(origin.origin_kind, "is where the runs diverge")
     return sentence.format(source=f" ({source})" if source else "", op=origin.op, taken=source or origin.op)

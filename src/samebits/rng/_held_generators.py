@@ -1,4 +1,4 @@
-"""Generators that a dataset and its transforms hold: looked for once, set to a key for each sample."""
+"""Generators that a dataset and its transforms hold: found once, and set to a key for each sample."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class HeldGenerators:
         self._told = False
         self.slots: tuple[Slot, ...] = ()
         self._globals = _global_generators()
-        self.look()
+        self.search()
 
-    def look(self, *, again: bool = False) -> bool:
-        """Look for generators.
+    def search(self, *, again: bool = False) -> bool:
+        """Search for generators.
 
         Args:
-            again: look again even when the graph of objects is large.
+            again: search again even when the graph of objects is large.
 
         Returns:
-            True when there is one that was not known.
+            True when there is a generator that was not known.
         """
         last = self._walk
         if last is not None and not (again if last.large else last.is_stale()):

@@ -78,15 +78,15 @@ class Walk:
         for get, before in self.edges:
             now: Any = get()
             kind: Any = type(now)
-            if now is not before and not is_atom(now) and not makes_generators(kind):
+            if now is not before and not _is_atom(now) and not _is_generator_type(kind):
                 return True
-            if before is None and makes_generators(kind):
+            if before is None and _is_generator_type(kind):
                 return True
         return any(_length(container) != size for container, size in self.sizes)
 
 
 def walk(roots: dict[str, Any]) -> Walk:
-    """Look through attributes, elements of containers, closures and arguments of functions and partials.
+    """Search attributes, elements of containers, closures and arguments of functions and partials.
 
     The globals that the user's own functions and classes name are examined too, but not those of installed
     packages: `rng = np.random.default_rng(0)` at the top of a script counts when a transform uses it.
@@ -110,10 +110,10 @@ def walk(roots: dict[str, Any]) -> Walk:
         (suffix, get), count = child, count + 1
         value = get()
         kind: Any = type(value)
-        atom = is_atom(value)
+        atom = _is_atom(value)
         if count <= _FEW_EDGES:
             edges.append((get, None if atom else value))
-        if not atom and makes_generators(kind):
+        if not atom and _is_generator_type(kind):
             generators.append(GeneratorPath(begin + suffix, functools.partial(_generator_at, get)))
         elif not atom and id(value) not in seen:
             seen[id(value)] = value
@@ -135,7 +135,7 @@ def _sizes(value: Any) -> Iterator[tuple[Any, int]]:
             yield held, _length(held)
 
 
-def is_atom(value: Any) -> bool:
+def _is_atom(value: Any) -> bool:
     """Tell whether the value can hold nothing: numbers, texts, arrays, tensors, modules."""
     kind = type(value)
     return issubclass(kind, _ATOMS) or (kind.__module__, kind.__name__) in _ATOM_NAMES
@@ -144,11 +144,11 @@ def is_atom(value: Any) -> bool:
 def _generator_at(get: Callable[[], Any]) -> Any:
     value = get()
     kind: Any = type(value)
-    return value if makes_generators(kind) else None
+    return value if _is_generator_type(kind) else None
 
 
 @functools.lru_cache(maxsize=256)
-def makes_generators(kind: Any) -> bool:
+def _is_generator_type(kind: Any) -> bool:
     """Tell whether objects of the class are generators; cached, because each sample asks."""
     import numpy as np
     import torch
@@ -158,7 +158,7 @@ def makes_generators(kind: Any) -> bool:
 
 
 def _children(value: Any) -> Iterator[Child]:
-    """Give what an object holds without running its class's own code, which may load, evaluate or fail.
+    """Yield what an object holds without running its class's own code, which may load, evaluate or fail.
 
     So `__class__`, `__getattr__`, properties and the methods of subclasses of dict or list are not used.
     """
@@ -225,7 +225,7 @@ def _of_function(value: FunctionType) -> Iterator[Child]:
     yield ".__kwdefaults__", functools.partial(getattr, value, "__kwdefaults__")
     if hasattr(value, "__wrapped__"):
         yield ".__wrapped__", functools.partial(getattr, value, "__wrapped__")
-    if is_users(value.__code__.co_filename):
+    if _is_users(value.__code__.co_filename):
         yield from _named_globals(value)
 
 
@@ -237,12 +237,12 @@ def _cell(cell: Any) -> Any:
 
 
 def _named_globals(function: FunctionType) -> Iterator[Child]:
-    names = names_of(function.__code__)
+    names = _names_of(function.__code__)
     space = function.__globals__
     for name in names:
         value = space.get(name)
         if isinstance(value, ModuleType):
-            if is_users(getattr(value, "__file__", None) or ""):
+            if _is_users(getattr(value, "__file__", None) or ""):
                 inner = vars(value)
                 for attribute in names:
                     if attribute in inner:
@@ -252,17 +252,17 @@ def _named_globals(function: FunctionType) -> Iterator[Child]:
 
 
 @functools.lru_cache(maxsize=4096)
-def names_of(code: CodeType) -> tuple[str, ...]:
+def _names_of(code: CodeType) -> tuple[str, ...]:
     """Return the globals and attributes that code names, including the code inside of it."""
     names = list(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            names += names_of(constant)
+            names += _names_of(constant)
     return tuple(dict.fromkeys(names))
 
 
 def _of_class(value: type[Any]) -> Iterator[Child]:
-    """Give what the user's classes hold: attributes, and the names in the code of their methods."""
+    """Yield what the user's classes hold: attributes, and the names in the code of their methods."""
     for kind in value.__mro__:
         if not _is_users_module(kind.__module__):
             continue
@@ -276,7 +276,7 @@ def _of_class(value: type[Any]) -> Iterator[Child]:
 
 def _is_users_module(name: str) -> bool:
     # A notebook's `__main__` has no file.
-    return name == "__main__" or is_users(getattr(sys.modules.get(name), "__file__", None) or "")
+    return name == "__main__" or _is_users(getattr(sys.modules.get(name), "__file__", None) or "")
 
 
 def _function_of(attribute: Any) -> Any:
@@ -321,7 +321,7 @@ def _slot(kind: type[Any], name: str, value: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def is_users(file: str) -> bool:
+def _is_users(file: str) -> bool:
     """Tell whether the file is the user's own: not of an installed package, of Python or of samebits."""
     if not file or "site-packages" in file or "dist-packages" in file:
         return False

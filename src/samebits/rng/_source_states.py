@@ -116,7 +116,7 @@ def _one_line(error: BaseException) -> str:
 _KEY = b'{"not imported": '
 
 
-class Given(NamedTuple):
+class Pending(NamedTuple):
     """A seed or a state that a source gets when its library is imported.
 
     Args:
@@ -135,7 +135,7 @@ class Given(NamedTuple):
         return _KEY + json.dumps({"seed": self.seed, "state": state}).encode() + b"}"
 
     @classmethod
-    def from_bytes(cls, source: str, data: bytes) -> Given | None:
+    def from_bytes(cls, source: str, data: bytes) -> Pending | None:
         """Decode the result of `to_bytes`; None when it is the state of a source that was there.
 
         Raises:
@@ -151,8 +151,8 @@ class Given(NamedTuple):
             raise ValueError(f"{seed!r} where a seed was expected")  # noqa: TRY004 - the text is wrong
         return cls(seed=seed)
 
-    def give(self, source: RngSource) -> str:
-        """Give it to a source that is available, and return an error message, empty on success.
+    def apply(self, source: RngSource) -> str:
+        """Apply it to a source that is available, and return an error message, empty on success.
 
         Raises:
             SamebitsError: the source refused the seed; `rng-seed`.
@@ -163,53 +163,53 @@ class Given(NamedTuple):
 
 
 class Block:
-    """A part of the program after which the state of every source is restored."""
+    """A part of the program at whose end the state of every source is restored."""
 
     def __init__(self) -> None:
-        self._saved: list[tuple[RngSource, Given]] = []
+        self._saved: list[tuple[RngSource, Pending]] = []
 
-    def keep(self, source: RngSource, before: list[Given]) -> bool:
+    def save(self, source: RngSource, before: list[Pending]) -> bool:
         """Save the state of a source whose library was imported in the block.
 
         Returns:
             True when it can be put back; otherwise there was a warning.
         """
         if before and not can_be_saved(source):
-            self._saved += [(source, given) for given in before[-1:]]
+            self._saved += [(source, pending) for pending in before[-1:]]
             return True
         state = read_state(source)
         if state is not None:
-            self._saved.append((source, Given(state=state)))
+            self._saved.append((source, Pending(state=state)))
         return state is not None
 
     def put_back(self) -> list[str]:
         """Put back the sources that were imported in the block, and return error messages."""
-        return [given.give(source) for source, given in self._saved]
+        return [pending.apply(source) for source, pending in self._saved]
 
 
 class Waiting:
     """The sources whose libraries are not imported yet, with the seeds and states for them."""
 
     def __init__(self) -> None:
-        self._steps: dict[str, list[Given | Block]] = {}
+        self._steps: dict[str, list[Pending | Block]] = {}
         self._imports = PostImport()
         self._watched: set[str] = set()
 
     def seed(self, source: RngSource, seed: int, *, only_if_saved: bool = False) -> None:
         """Seed a source whose library is not imported yet."""
-        self._give(source, Given(seed, only_if_saved=only_if_saved))
+        self._add(source, Pending(seed, only_if_saved=only_if_saved))
 
     def restore(self, source: RngSource, state: SourceState) -> None:
-        """Restore a source whose library is not imported yet to a state saved when it was."""
-        self._give(source, Given.from_bytes(source.name, state.data) or Given(state=state))
+        """Restore a source whose library is not imported yet."""
+        self._add(source, Pending.from_bytes(source.name, state.data) or Pending(state=state))
 
     def state(self, source: RngSource) -> SourceState | None:
         """Return the state or seed that waits for a source; None when there is none."""
-        given = _given(self._steps.get(source.name, []))
-        if not given:
+        pending = _pending(self._steps.get(source.name, []))
+        if not pending:
             return None
-        return given[-1].state or SourceState(
-            source.name, f"{source.name}, not imported", given[-1].to_bytes()
+        return pending[-1].state or SourceState(
+            source.name, f"{source.name}, not imported", pending[-1].to_bytes()
         )
 
     def begin(self, sources: Iterable[RngSource]) -> Block:
@@ -217,7 +217,7 @@ class Waiting:
         block = Block()
         for source in sources:
             if is_to_come(source):
-                self._list(source).append(block)
+                self._steps_of(source).append(block)
         return block
 
     def end(self, block: Block) -> list[str]:
@@ -231,33 +231,33 @@ class Waiting:
                 del steps[steps.index(block) :]
             if not steps:
                 del self._steps[name]
-        self._rest()
+        self._stop_if_empty()
         return block.put_back()
 
     def forget(self) -> None:
         """Forget all waiting seeds and states."""
         self._steps.clear()
-        self._rest()
+        self._stop_if_empty()
 
-    def _give(self, source: RngSource, given: Given) -> None:
-        steps = self._list(source)
+    def _add(self, source: RngSource, pending: Pending) -> None:
+        steps = self._steps_of(source)
         while steps and not isinstance(steps[-1], Block):
             del steps[-1]  # the last seed counts
-        steps.append(given)
+        steps.append(pending)
 
-    def _list(self, source: RngSource) -> list[Given | Block]:
+    def _steps_of(self, source: RngSource) -> list[Pending | Block]:
         if source.name not in self._watched:
             self._watched.add(source.name)
             self._imports.install()
-            self._imports.on_import(source.module, functools.partial(self._arrived, source))
+            self._imports.on_import(source.module, functools.partial(self._on_import, source))
         return self._steps.setdefault(source.name, [])
 
-    def _rest(self) -> None:
+    def _stop_if_empty(self) -> None:
         if not self._steps:
             self._imports.remove()
             self._watched.clear()
 
-    def _arrived(self, source: RngSource, _module: ModuleType) -> None:
+    def _on_import(self, source: RngSource, _module: ModuleType) -> None:
         """Apply the seeds and states that waited for the import of a library to its source.
 
         Raises:
@@ -265,13 +265,13 @@ class Waiting:
         """
         steps = self._steps.pop(source.name, [])
         self._watched.discard(source.name)
-        self._rest()
+        self._stop_if_empty()
         saved = True
         for index, step in enumerate(steps if source.available() else ()):
             if isinstance(step, Block):
-                saved = step.keep(source, _given(steps[:index]))
+                saved = step.save(source, _pending(steps[:index]))
             elif saved or not step.only_if_saved:
-                raise_failures([step.give(source)])
+                raise_failures([step.apply(source)])
 
 
 def is_to_come(source: RngSource) -> bool:
@@ -281,5 +281,5 @@ def is_to_come(source: RngSource) -> bool:
     return bool(source.module) and (module is None or begun) and not source.available()
 
 
-def _given(steps: list[Given | Block]) -> list[Given]:
-    return [step for step in steps if isinstance(step, Given)]
+def _pending(steps: list[Pending | Block]) -> list[Pending]:
+    return [step for step in steps if isinstance(step, Pending)]

@@ -32,7 +32,7 @@ class Undoable(Protocol):
 
 
 class Active:
-    """One activation of control, as the seeds see it.
+    """The part of an activation of control that decides the seeds.
 
     Args:
         control: the control to apply.
@@ -140,7 +140,7 @@ class ProcessControl:
 
     @property
     def run_seed(self) -> int | None:
-        """The seed of the innermost activation, else that of `seed_all`."""
+        """The seed of the innermost activation, else the seed that `seed_all` was given."""
         current = self.current
         return self.seed if current is None or current.seed is None else current.seed
 

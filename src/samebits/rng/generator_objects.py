@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from samebits.rng.sources.source import GeneratorObjects, RngSource
 
 
-def source_of(generator: Any) -> GeneratorObjects | None:
+def _source_of(generator: Any) -> GeneratorObjects | None:
     """Return the RNG source of the library that made a generator; None when that has no state."""
     return next((source for source in WITH_OBJECTS if source.owns(generator)), None)
 
 
 def family_of(generator: Any) -> str:
     """Return the library that made a generator: `python`, `numpy` or `torch`; empty for any other."""
-    source = source_of(generator)
+    source = _source_of(generator)
     return "" if source is None else source.name
 
 
@@ -41,7 +41,7 @@ def write(generator: Any, state: Any) -> None:
 
 
 def _required(generator: Any) -> GeneratorObjects:
-    source = source_of(generator)
+    source = _source_of(generator)
     if source is None:
         raise TypeError(f"{_describe(generator)} is no generator with a state")
     return source
@@ -58,7 +58,8 @@ class RegisteredGenerator:
     module = ""
 
     def __init__(self, name: str, generator: Any) -> None:
-        self.name, self.generator = name, generator
+        self.name, self._generator = name, generator
+        self._library = _required(generator)
 
     def available(self) -> bool:
         """Return True: it was alive a moment ago."""
@@ -69,18 +70,15 @@ class RegisteredGenerator:
 
     def get_state(self) -> bytes:
         """Return the state in the form of the library's own source: torch's bytes, or JSON."""
-        return self._source().encode(read(self.generator))
+        return self._library.encode(self._library.read(self._generator))
 
     def set_state(self, state: bytes) -> None:
         """Put back the state that `get_state` gave."""
-        write(self.generator, self._source().decode(state))
+        self._library.write(self._generator, self._library.decode(state))
 
     def version(self) -> str:
         """Return the version of its library."""
-        return self._source().version()
-
-    def _source(self) -> GeneratorObjects:
-        return _required(self.generator)
+        return self._library.version()
 
 
 def registered_sources() -> list[RngSource]:
@@ -92,7 +90,7 @@ def registered_sources() -> list[RngSource]:
 
 
 def register(generator: Any, name: str | None = None) -> str:
-    """Have `save_states` save that generator, and `isolated` and `restore_states` put it back.
+    """Make `save_states` save a generator, and `isolated` and `restore_states` put it back.
 
     NumPy's generators cannot be referred to weakly: they live until `unregister`. Others are forgotten when
     the program forgets them.
@@ -100,13 +98,14 @@ def register(generator: Any, name: str | None = None) -> str:
     Args:
         generator: `random.Random`, `numpy.random.Generator`, `RandomState` or a bit generator, or
             `torch.Generator`.
-        name: what its state is saved under; by default its library and a number, by order.
+        name: the name under which its state is saved; by default its library and a number.
 
     Returns:
         The name.
 
     Raises:
-        SamebitsError: it is none of these, `generator-type`; another one has that name, `generator-name`.
+        SamebitsError: it is none of these, `generator-type`; another generator has that name,
+            `generator-name`.
     """
     family = family_of(generator)
     if not family:
@@ -117,9 +116,10 @@ def register(generator: Any, name: str | None = None) -> str:
         raise SamebitsError(message, slug="generator-type")
     if name is None:
         name = _free_name(family)
-    known = PROCESS.registered.get(name, _nothing)()
+    reference = PROCESS.registered.get(name)
+    known = None if reference is None else reference()
     if known is not None and known is not generator:
-        message = f"another generator is registered as {name!r}; give this one a name of its own"
+        message = f"another generator is registered as {name!r}; give this one another name"
         raise SamebitsError(message, slug="generator-name")
     PROCESS.registered[name] = _reference(generator)
     return name
@@ -128,10 +128,6 @@ def register(generator: Any, name: str | None = None) -> str:
 def unregister(name: str) -> None:
     """Forget the generator registered under that name, if there is one."""
     PROCESS.registered.pop(name, None)
-
-
-def _nothing() -> None:
-    """The reference to a generator that nobody registered."""
 
 
 def _reference(generator: Any) -> Any:
@@ -170,7 +166,7 @@ class LiveStates:
         kinds = tuple(kind for source in WITH_OBJECTS for kind in source.kinds())
         types = {kind for kind in set(map(type, objects)) if issubclass(kind, kinds)}
         candidates = compress(objects, map(types.__contains__, map(type, objects)))
-        alive = [generator for generator in candidates if source_of(generator) is not None]
+        alive = [generator for generator in candidates if _source_of(generator) is not None]
         return cls([*alive, *PROCESS.torch_generators])
 
     def restore(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Random keys of samples, and the generators that are set to them while a sample is loaded."""
+"""Keys of samples, and the generators that are set to them while a sample is loaded."""
 
 from __future__ import annotations
 
@@ -98,16 +98,17 @@ class SampleRng:
 
     def __init__(self, roots: dict[str, Any]) -> None:
         self.held = HeldGenerators(roots)
-        self._known = further_sources()
-        self._further: tuple[RngSource, ...] = ()
+        # Also seeded for each sample: OpenCV's generator, and the sources of other packages.
+        self._others = (*(source for source in BUILT_IN if source.per_sample), *plugins())
+        self._available: tuple[RngSource, ...] = ()
         self._to_come: tuple[RngSource, ...] = ()
         self._numpy, self._torch = NumpyGlobal().seeder(), TorchCpu().seeder()
         self._python = PythonRandom().seeder()
 
     def begin_batch(self) -> None:
-        """Update what may have changed since the last batch."""
-        self._further = tuple(source for source in self._known if source.available())
-        self._to_come = tuple(source for source in self._known if is_to_come(source))
+        """Find out which libraries were imported since the last batch."""
+        self._available = tuple(source for source in self._others if source.available())
+        self._to_come = tuple(source for source in self._others if is_to_come(source))
         self._numpy = NumpyGlobal().seeder()
 
     def key(self, key: bytes, *scope: int | str) -> None:
@@ -123,7 +124,7 @@ class SampleRng:
         self._torch(torch_seed)
         if self.held.slots:
             self.held.key(key)
-        for source in self._further:
+        for source in self._available:
             source.seed(int.from_bytes(key[24:32], "little"))
         if self._to_come:  # the library may be imported while the sample is loaded, or was by one before
             seed_sources(int.from_bytes(key[24:32], "little"), self._to_come)
@@ -144,7 +145,7 @@ class SampleRng:
             stack.callback(NumpySnapshot().restore)
             stack.callback(unwrapped_method("set_state"), default_generator().get_state())
             stack.callback(self.held.restorer())
-            for source in self._further:
+            for source in self._available:
                 _restore_later(stack, source)
             stack.callback(PROCESS.waiting.end, PROCESS.waiting.begin(self._to_come))
             yield
@@ -194,8 +195,3 @@ def _scope_apart() -> Iterator[None]:
 def _restore_later(stack: ExitStack, source: RngSource) -> None:
     with suppress(SamebitsError):  # it has no state that can be read (OpenCV); it is keyed all the same
         stack.callback(source.set_state, source.get_state())
-
-
-def further_sources() -> tuple[RngSource, ...]:
-    """Return the other sources that are seeded for each sample: OpenCV's, and those of other packages."""
-    return tuple(source for source in BUILT_IN if source.per_sample) + plugins()

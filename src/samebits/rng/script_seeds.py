@@ -1,4 +1,4 @@
-"""The seeds that a script sets itself: they are noticed, and on request derived from the run seed."""
+"""Watch the seeds that a script sets itself, and on request derive them from the run seed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Generator:
     """
 
     def __init__(self, source: BuiltInSource) -> None:
-        # A position is compared when a state is put back; reading that of a device would wait for the device.
+        # A position is compared when a state is put back. Reading that of a device would wait for it.
         can_go_back = any(not function.seeds for function in source.functions)
         self._read = source.position_reader() if can_go_back else dict
         self._name = source.name
@@ -102,7 +102,7 @@ class ScriptSeeds:
     `Control.reseed`, 42 is replaced by a seed derived from the run seed and 42: equal seeds stay equal, and
     other run seeds give other numbers.
 
-    Seedings by Python, torch and samebits for their own purposes are no choice of the script: Python's
+    Seedings by Python, torch and samebits for their own purposes are not a choice of the script: Python's
     `random` in a forked child, the workers of a DataLoader.
 
     Args:
@@ -187,7 +187,7 @@ class ScriptSeeds:
         return derive(active.seed, "script", repr(given)) & (2**32 - 1)
 
     def _who(self, frame: FrameType | None) -> tuple[Site | None, Site | None]:
-        """Return the line of the user's code and that of the library that seeds; neither when Python does."""
+        """Return the lines of the user's code and of the library that seed; neither when Python seeds."""
         library: Site | None = None
         nearest = frame
         while frame is not None:

@@ -1,4 +1,4 @@
-"""Seeds: checking them, and deriving further seeds from one."""
+"""Seeds: checking them, and deriving other seeds from one."""
 
 from __future__ import annotations
 

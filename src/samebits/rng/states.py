@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.rng._source_states import (
-    Given,
+    Pending,
     SourceState,
     can_be_saved,
     is_to_come,
@@ -53,21 +53,21 @@ def sources() -> tuple[RngSource, ...]:
 
 
 def seed_all(seed: int, *, rank: int | None = None) -> int:
-    """Seed every source, and make that the run seed.
+    """Seed every source, and make the seed the run seed.
 
-    One whose library is not imported yet, such as NumPy's before `numpy.random` is first used, is seeded
-    right after the import.
+    A source whose library is not imported yet is seeded right after the import: NumPy's before `numpy.random`
+    is first used, for example.
 
     Args:
         seed: from 0 to 2**64 - 1. One below 2**32 gives what `random.seed`, `numpy.random.seed` and
             `torch.manual_seed` give with it.
-        rank: the rank of this process, for a seed of its own; None gives every process the same.
+        rank: the rank of this process, from which it gets its own seed; None gives every process the same.
 
     Returns:
         The seed of this process.
 
     Raises:
-        SamebitsError: that is no seed, `seed`, or no rank, `rank`; a source refused, `rng-seed`.
+        SamebitsError: the seed is invalid, `seed`, or the rank, `rank`; a source refused, `rng-seed`.
     """
     shared = check_seed(seed)
     seed = shared if rank is None else rank_seed(shared, rank)
@@ -77,13 +77,13 @@ def seed_all(seed: int, *, rank: int | None = None) -> int:
 
 
 def seed_sources(seed: int, among: Iterable[RngSource] | None = None) -> None:
-    """Seed sources, without making that the run seed.
+    """Seed sources, without making the seed the run seed.
 
     Those whose libraries are not imported yet are seeded right after the import.
 
     Args:
         seed: from 0 to 2**64 - 1.
-        among: which ones; by default all. Devices that are not there are passed over.
+        among: the sources; by default all. Devices that are not there are skipped.
 
     Raises:
         SamebitsError: a source refused; `rng-seed`.
@@ -101,7 +101,7 @@ def rank_seed(seed: int, rank: int) -> int:
     So a run of one process is the same with and without `rank`.
 
     Raises:
-        SamebitsError: that is no rank; `rank`.
+        SamebitsError: the rank is invalid; `rank`.
     """
     try:
         number = operator.index(rank)
@@ -145,7 +145,7 @@ def save_states() -> tuple[SourceState, ...]:
 def restore_states(states: Iterable[SourceState] | SourceState, *, strict: bool = True) -> None:
     """Put sources back.
 
-    What can be put back is put back before an error is raised. A source whose library is not imported yet is
+    All states that fit are put back before an error is raised. A source whose library is not imported yet is
     put back right after the import.
 
     Args:
@@ -213,8 +213,8 @@ def reseeded(*keys: int | str, seed: int | None = None) -> Iterator[None]:
         seed: from 0 to 2**64 - 1; by default the run seed.
 
     Raises:
-        SamebitsError: no seed is given or in force, `no-seed`; it is no seed, `seed`; a key is neither a
-            whole number nor text, `stream-key`; a state could not be put back, `rng-state`.
+        SamebitsError: no seed is given or in force, `no-seed`; the seed is invalid, `seed`; a key is neither
+            a whole number nor text, `stream-key`; a state could not be put back, `rng-state`.
     """
     base = required(PROCESS.run_seed) if seed is None else check_seed(seed)
     inner = derive(base, "reseeded", *check_keys(keys))
@@ -230,7 +230,7 @@ def reseeded(*keys: int | str, seed: int | None = None) -> Iterator[None]:
 
 @contextmanager
 def _preserved(present: list[RngSource], *, live: bool) -> Iterator[set[str]]:
-    """Put the sources, and on request live objects, back at the end; gives the names of the sources."""
+    """Put back the sources at the end, with `live` generator objects too; yield the names of the sources."""
     read = [(source, read_state(source)) for source in present]
     states = [(source, state) for source, state in read if state is not None]
     objects = LiveStates.of_now() if live else LiveStates(())
@@ -270,8 +270,8 @@ def _present() -> list[RngSource]:
 def _put_back(source: RngSource, state: SourceState) -> str:
     """Set the state of a source that is there, and return an error message, empty on success."""
     try:
-        given = Given.from_bytes(source.name, state.data) or Given(state=state)
-        return given.give(source)
+        pending = Pending.from_bytes(source.name, state.data) or Pending(state=state)
+        return pending.apply(source)
     except (SamebitsError, ValueError, LookupError, TypeError) as error:
         return f"the state of {source.name} does not fit {source.version()} here: {error}"
 

@@ -12,7 +12,7 @@ from samebits.rng.seeds import check_keys, check_seed, derive
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream of random numbers of its own.
+    """A stream of random numbers, separate from all others.
 
     Each method makes a new generator at the stream's beginning.
 
@@ -66,7 +66,7 @@ def stream(*keys: int | str, seed: int | None = None) -> Stream:
         seed: from 0 to 2**64 - 1; by default the run seed.
 
     Raises:
-        SamebitsError: no seed is given or in force, `no-seed`; it is no seed, `seed`; a key is neither
+        SamebitsError: no seed is given or in force, `no-seed`; the seed is invalid, `seed`; a key is neither
             a whole number nor text, `stream-key`.
     """
     base = required(PROCESS.run_seed) if seed is None else check_seed(seed)

@@ -11,7 +11,6 @@ from samebits._runtime.frames import calling_frame
 from samebits._runtime.imports import PostImport
 from samebits._runtime.patching import Patches, StaticTypePatches
 from samebits.rng.active import PROCESS
-from samebits.rng.generator_objects import register, unregister
 from samebits.rng.seeds import derive
 
 if TYPE_CHECKING:
@@ -19,11 +18,9 @@ if TYPE_CHECKING:
 
     from samebits.rng.active import Active
 
-__all__ = ["GeneratorControl", "register", "unregister"]
-
 # Their generators are to differ between processes: `tempfile` draws the names of files with one.
 _LEFT_ALONE = ("tempfile",)
-_PASSED_OVER = ("random", "torch", "samebits")
+_SKIPPED = ("random", "torch", "samebits")
 
 
 class GeneratorControl:
@@ -64,7 +61,7 @@ class GeneratorControl:
         self._static.restore()
 
     def _next_seed(self, library: str) -> int | None:
-        """Return a seed for the caller; None when there is no run seed, or the caller shall have entropy."""
+        """Return a seed for the caller; None when there is no run seed, or the caller is to get entropy."""
         active = PROCESS.current
         if active is None or active.seed is None:
             active = self._active
@@ -78,8 +75,7 @@ class GeneratorControl:
 
         @functools.wraps(original)
         def seed(self: random.Random, a: Any = None, *args: Any, **kwargs: Any) -> None:
-            given = control._next_seed("python") if a is None else a
-            original(self, given, *args, **kwargs)
+            original(self, control._next_seed("python") if a is None else a, *args, **kwargs)
 
         self._patches.set(random.Random, "seed", seed)
         # The module's function is a method of a hidden instance, bound when `random` was imported.
@@ -105,17 +101,16 @@ class GeneratorControl:
         self._patches.set(bit_generator, "randbits", randbits)
 
     def _control_torch(self, torch: Any) -> None:
-        generator_type = torch.Generator
+        generator_type, control = torch.Generator, self
         original = generator_type.seed
 
         def seed(self: Any) -> int:
-            given = control._next_seed("torch")
-            if given is None:
+            derived = control._next_seed("torch")
+            if derived is None:
                 return int(original(self))
-            self.manual_seed(given)
-            return given
+            self.manual_seed(derived)
+            return derived
 
-        control = self
         self._static.set(generator_type, "seed", seed)
         self._follow(generator_type)
 
@@ -146,7 +141,7 @@ def _asking_module() -> str:
     frame: FrameType | None = calling_frame(2)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
-        if name.partition(".")[0] not in _PASSED_OVER:
+        if name.partition(".")[0] not in _SKIPPED:
             return "__main__" if name == "__mp_main__" else name  # its name in spawned children
         frame = frame.f_back
     return ""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from samebits._torch.core import COMPILER_CONFIG, CORE_FLAGS
-from samebits._torch.core import config_probe as private_config_probe
-from samebits.switches.switch import BOTH, KINDS, PORTABLE, Switch, When, as_text, from_text, unfit
+from samebits._torch.core import COMPILER_CONFIG, CORE_FLAGS, config_probe
+from samebits.switches.switch import BOTH, KINDS, PORTABLE, Handle, Switch, When, as_text, from_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +15,7 @@ _CONFIG = "torch/_inductor/config.py, 2.13.0"
 _TUNED = "kernels are chosen by timing them"
 
 
-class CompilerFlag:
+class CompilerFlag(Handle):
     """An entry of the configuration of torch's compiler.
 
     In torch 2.13.0 each thread has its own configuration (a `ContextVar`). Other threads that compile follow
@@ -27,27 +26,17 @@ class CompilerFlag:
         kind: the kind of its values, a key of `KINDS`.
     """
 
+    module = COMPILER_CONFIG  # which only scripts that compile import
+
     def __init__(self, entry: str, kind: str = "switch") -> None:
         self.entry = entry
-        self.kind = kind
-
-    @property
-    def module(self) -> str:
-        """The module of the configuration, which only scripts that compile import."""
-        return COMPILER_CONFIG
-
-    @property
-    def setters(self) -> tuple[str, ...]:
-        """`use_deterministic_algorithms` writes `deterministic`; other writes are seen at boundaries."""
-        return (CORE_FLAGS["deterministic-algorithms"][1],) if self.entry == "deterministic" else ()
+        self.values = KINDS[kind]
+        if entry == "deterministic":  # which `use_deterministic_algorithms` writes too
+            self.setters = (CORE_FLAGS["deterministic-algorithms"][1],)
 
     def missing(self) -> str:
         """Return why this torch does not have the entry, empty when it does."""
         return "" if hasattr(self._config(), self.entry) else "the compiler of this torch does not have it"
-
-    def problem(self, value: str) -> str:
-        """Return what is expected instead, empty for a possible value."""
-        return unfit(KINDS[self.kind], value)
 
     def read(self) -> str:
         """Return the value as text."""
@@ -57,14 +46,9 @@ class CompilerFlag:
         """Set it."""
         setattr(self._config(), self.entry, from_text(value, getattr(self._config(), self.entry)))
 
-    def restore(self, before: str) -> None:
-        """Set the earlier value."""
-        if before != self.read():
-            self.write(before)
-
     def probe(self) -> Callable[[], object] | None:
         """Return a function whose result changes when the entry is written."""
-        return private_config_probe(self._config(), self.entry)
+        return config_probe(self._config(), self.entry)
 
     @staticmethod
     def _config() -> Any:

@@ -25,11 +25,11 @@ from samebits.switches.switch import (
     PORTABLE,
     TITAN,
     TORCH,
+    Handle,
     Switch,
     When,
     as_text,
     from_text,
-    unfit,
 )
 from samebits.switches.vector_math import VectorMath
 
@@ -43,7 +43,7 @@ _KERNEL = "it can select another kernel, which rounds differently"
 _SHORT = "partial sums are rounded to 16 bits"
 
 
-class Flag:
+class Flag(Handle):
     """A flag of `torch._C`.
 
     Args:
@@ -51,19 +51,13 @@ class Flag:
         kind: the kind of its values, a key of `KINDS`.
     """
 
+    module = "torch"
+
     def __init__(self, flag: str, kind: str = "switch") -> None:
         self.flag = flag
-        self.kind = kind
-
-    @property
-    def module(self) -> str:
-        """Torch itself."""
-        return "torch"
-
-    @property
-    def setters(self) -> tuple[str, ...]:
-        """The function that writes it; the setters of precision change each other's settings."""
-        return _PRECISION_SETTERS if self.flag in _CAN_CONTRADICT else (CORE_FLAGS[self.flag][1],)
+        self.values = KINDS[kind]
+        # The setters of precision change each other's settings.
+        self.setters = _PRECISION_SETTERS if flag in _CAN_CONTRADICT else (CORE_FLAGS[flag][1],)
 
     def missing(self) -> str:
         """Return why the build does not have the flag, empty when it does."""
@@ -71,10 +65,6 @@ class Flag:
         if core_function(getter) is None or core_function(setter) is None:
             return "this build of torch does not have it"
         return ""
-
-    def problem(self, value: str) -> str:
-        """Return what is expected instead, empty for a possible value."""
-        return unfit(KINDS[self.kind], value)
 
     def read(self) -> str:
         """Return the value as text."""
@@ -103,30 +93,17 @@ class Flag:
         return _tolerant(_required(CORE_FLAGS[self.flag][0]))()
 
 
-class DeterministicAlgorithms:
+class DeterministicAlgorithms(Handle):
     """The flag of `torch.use_deterministic_algorithms`, set without calling that function.
 
     It would import the compiler's configuration, which takes 1.3 s (torch 2.13.0). `CompilerFlag` sets
     that configuration once the script has imported it.
     """
 
-    @property
-    def module(self) -> str:
-        """Torch itself."""
-        return "torch"
-
-    @property
-    def setters(self) -> tuple[str, ...]:
-        """The function that `use_deterministic_algorithms` and `set_deterministic_debug_mode` call."""
-        return (CORE_FLAGS["deterministic-algorithms"][1],)
-
-    def missing(self) -> str:
-        """Return an empty text, because every supported torch has it."""
-        return ""
-
-    def problem(self, value: str) -> str:
-        """Return what is expected instead, empty for a possible value."""
-        return unfit((r"on|off|warn", "`on`, `off` or `warn`"), value)
+    module = "torch"
+    # The function that `use_deterministic_algorithms` and `set_deterministic_debug_mode` call.
+    setters = (CORE_FLAGS["deterministic-algorithms"][1],)
+    values = (r"on|off|warn", "`on`, `off` or `warn`")
 
     def read(self) -> str:
         """Return `on`, `off`, or `warn` for `warn_only=True`."""
@@ -149,7 +126,7 @@ class DeterministicAlgorithms:
         return lambda: (mode(), warn_only())
 
 
-class Precision:
+class Precision(Handle):
     """`fp32_precision` of one back end and kind of op, new in torch 2.9.
 
     Args:
@@ -157,28 +134,18 @@ class Precision:
         op: `all`, `matmul`, `conv` or `rnn`.
     """
 
+    module = "torch"
+    setters = _PRECISION_SETTERS  # the legacy ones change it too (measured, torch 2.13.0)
+    values = KINDS["precision"]
+
     def __init__(self, backend: str, op: str) -> None:
         self.backend = backend
         self.op = op
-
-    @property
-    def module(self) -> str:
-        """Torch itself."""
-        return "torch"
-
-    @property
-    def setters(self) -> tuple[str, ...]:
-        """The new setter, and the legacy ones that change it too (measured, torch 2.13.0)."""
-        return _PRECISION_SETTERS
 
     def missing(self) -> str:
         """Return why this torch does not have it, empty when it does."""
         functions = precision_functions(self.backend, self.op)
         return "" if functions else "this torch does not have it; it is new in 2.9"
-
-    def problem(self, value: str) -> str:
-        """Return what is expected instead, empty for a possible value."""
-        return unfit(KINDS["precision"], value)
 
     def read(self) -> str:
         """Return the precision in force, `none` when nothing was chosen."""
@@ -191,11 +158,6 @@ class Precision:
         except RuntimeError as error:
             raise ValueError(str(error).split("\n")[0]) from error
 
-    def restore(self, before: str) -> None:
-        """Choose the earlier precision."""
-        if before != self.read():
-            self.write(before)
-
     def probe(self) -> Callable[[], object] | None:
         """Return the getter itself."""
         return self._functions()[0]
@@ -207,26 +169,15 @@ class Precision:
         return functions
 
 
-class NativeKernels:
-    """The disabled ones of torch's kernels in Triton or CuteDSL (`torch.backends.python_native`, 2.13)."""
+class NativeKernels(Handle):
+    """Torch's kernels in Triton or CuteDSL that are disabled (`torch.backends.python_native`, 2.13)."""
 
-    @property
-    def module(self) -> str:
-        """Torch itself."""
-        return "torch"
-
-    @property
-    def setters(self) -> tuple[str, ...]:
-        """None: no setter can be watched, so changes are seen at boundaries."""
-        return ()
+    module = "torch"
+    values = KINDS["names"]
 
     def missing(self) -> str:
         """Return why this torch does not have them, empty when it does."""
         return "" if native_filter() is not None else "this torch does not have it"
-
-    def problem(self, value: str) -> str:
-        """Return what is expected instead, empty for a possible value."""
-        return unfit(KINDS["names"], value)
 
     def read(self) -> str:
         """Return the names of disabled languages, and `op:NAME` for disabled operators."""
@@ -251,11 +202,6 @@ class NativeKernels:
             native.disable_operations(*sorted(operators - disabled))
         if disabled - operators:
             native.enable_operations(*sorted(disabled - operators))
-
-    def restore(self, before: str) -> None:
-        """Disable those that were disabled before."""
-        if before != self.read():
-            self.write(before)
 
     def probe(self) -> Callable[[], object] | None:
         """Return a function that gives the disabled names."""

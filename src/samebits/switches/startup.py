@@ -1,4 +1,4 @@
-"""The switches that act only when a process starts: the hash seed and fixed addresses."""
+"""The switches that take effect only when a process starts: the hash seed and fixed addresses."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from importlib.util import cache_from_source, find_spec
 from typing import TYPE_CHECKING
 
 from samebits._runtime.address_layout import layout_is_fixed, why_layout_cannot_be_fixed
-from samebits.switches.switch import BOTH, Switch, When
+from samebits.switches.switch import BOTH, Handle, Switch, When
 from samebits.switches.variables import Variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 FIXED, RANDOM = "fixed", "random"
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
@@ -28,7 +28,7 @@ class HashSeed(Variable):
     def problem(self, value: str) -> str:
         """Return what is expected instead, empty for a possible value."""
         fits = value.isascii() and value.isdecimal() and int(value) < 2**32
-        return "" if fits else self.expected
+        return "" if fits else self.values[1]
 
     def read(self) -> str:
         """Return the seed in force."""
@@ -53,23 +53,14 @@ def _at_start(name: str) -> str:
     return os.fsdecode(values[0]) if values else ""
 
 
-def _hash_seed(value: str) -> bool:
-    return value.isdecimal()
-
-
-class AddressLayout:
+class AddressLayout(Handle):
     """Address-space randomisation, which is switched on or off when a process starts."""
 
-    module = ""
-    setters: tuple[str, ...] = ()
+    values = (f"{FIXED}|{RANDOM}", f"`{FIXED}` or `{RANDOM}`")
 
     def missing(self) -> str:
         """Return why this system does not let it be switched off, empty when it does."""
         return "" if layout_is_fixed() else why_layout_cannot_be_fixed()
-
-    def problem(self, value: str) -> str:
-        """Return what is expected instead, empty for a possible value."""
-        return "" if value in (FIXED, RANDOM) else f"`{FIXED}` or `{RANDOM}`"
 
     def read(self) -> str:
         """Return `fixed` when this process was started with fixed addresses, else `random`."""
@@ -85,10 +76,6 @@ class AddressLayout:
 
     def restore(self, before: str) -> None:
         """Do nothing, because nothing was changed."""
-
-    def probe(self) -> Callable[[], object] | None:
-        """Return None, because it does not change while a process runs."""
-        return None
 
 
 LAYOUT = Switch(
@@ -106,13 +93,13 @@ LAYOUT = Switch(
 
 HASH_SEED = Switch(
     "PYTHONHASHSEED",
-    HashSeed("PYTHONHASHSEED", r"\d{1,10}", "a whole number from 0 to 4294967295"),
+    HashSeed("PYTHONHASHSEED", (r"\d{1,10}", "a whole number from 0 to 4294967295")),
     When.PROCESS,
     "0",
     BOTH,
     "hashes of strings, and so the order of sets, differ from process to process",
     "Python docs, PYTHONHASHSEED; lightning#2156",
-    _hash_seed,
+    str.isdecimal,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ class Control(NamedTuple):
 
     Args:
         seed: from 0 to 2**64 - 1; None leaves all RNG sources alone.
-        per_rank: each process of a distributed run gets a seed of its own, from `seed` and its rank.
+        per_rank: each process of a distributed run gets its own seed, from `seed` and its rank.
         switches: (name, value) of those that differ from the table; `leave` neither sets nor watches the
             switch.
         all_switches: False touches only the switches that `switches` names.
@@ -71,9 +71,8 @@ TORCH = "PyTorch notes on reproducibility"
 CONTEXT = "aten/src/ATen/Context.h, 2.13"
 MEASURED = "measured, torch 2.13.0 on a CPU with AVX-512"
 TITAN = "torchtitan distributed/utils.py, set_batch_invariance"
-MIXED = (
-    "mixed"  # torch refuses to read it, because its legacy and new precision settings contradict each other
-)
+# Torch refuses to read a setting, because its legacy and new precision settings contradict each other.
+MIXED = "mixed"
 # Kinds of values: the pattern of the accepted ones, and how an error describes them.
 KINDS = {
     "switch": (r"on|off", "`on` or `off`"),
@@ -100,28 +99,34 @@ class When(enum.Enum):
     ANY = "at any time"
 
 
-class Handle(Protocol):
-    """**Protocol:** reads and writes one setting: an environment variable, a flag of torch.
+class Handle:
+    """**Base class:** reads and writes one setting, such as an environment variable or a flag of torch.
 
     Values are text, as a user would type them: `on`, `off`, `:4096:8`, `2`.
+
+    Attributes:
+        module: the module that must have been imported before the setting can be read or set; empty for none.
+        setters: the functions of `torch._C` that write it, as `_torch.core.setter_locations` takes them.
+            Without any, a change is seen at the next boundary.
+        values: the kind of its values, such as those in `KINDS`.
     """
 
-    @property
-    def module(self) -> str:
-        """The module that must have been imported before the setting can be read or set; empty for none."""
-
-    @property
-    def setters(self) -> tuple[str, ...]:
-        """The functions of `torch._C` that write it, as `_torch.core.setter_places` takes them."""
+    module = ""
+    setters: tuple[str, ...] = ()
+    values = ANYTHING
 
     def missing(self) -> str:
         """Return why this build does not have the setting; empty when it has it."""
+        return ""
 
     def problem(self, value: str) -> str:
         """Return what is expected instead of the value, empty when it is possible. Imports nothing."""
+        pattern, expected = self.values
+        return "" if re.fullmatch(pattern, value) else expected
 
     def read(self) -> str:
         """Return the value in force, empty when the variable is not set."""
+        raise NotImplementedError
 
     def write(self, value: str) -> None:
         """Set it.
@@ -129,22 +134,26 @@ class Handle(Protocol):
         Raises:
             ValueError: the setting cannot have that value now; the text says what is possible.
         """
+        raise NotImplementedError
 
     def restore(self, before: str) -> None:
         """Put back what `read` gave."""
+        if before != self.read():
+            self.write(before)
 
     def probe(self) -> Callable[[], object] | None:
         """Return a function that takes well below a microsecond; its result changes whenever `read` does.
 
-        None for environment variables, which are compared all at once.
+        None for a setting that cannot change, and for environment variables, which are compared all at once.
         """
+        return None
 
 
 class Switch(NamedTuple):
     """One setting that influences determinism.
 
     Args:
-        name: what the user types and sees, such as `cudnn-benchmark`.
+        name: as the user types and sees it, such as `cudnn-benchmark`.
         handle: reads and sets it.
         when: the moment until which it can be set.
         value: the value that control sets; None leaves the value and only watches it.
@@ -172,12 +181,6 @@ class Switch(NamedTuple):
         return value == self.value or (self.accepts is not None and self.accepts(value))
 
 
-def unfit(kind: tuple[str, str], value: str) -> str:
-    """Return what is expected instead of the value, empty when it fits the kind."""
-    pattern, expected = kind
-    return "" if re.fullmatch(pattern, value) else expected
-
-
 def as_text(raw: Any) -> str:
     """Return the value as a user would type it."""
     if isinstance(raw, bool):
@@ -196,7 +199,7 @@ def from_text(value: str, like: Any) -> Any:
     """Convert a text that `as_text` would give to the type that the setting has now.
 
     Raises:
-        ValueError: this build has no such choice.
+        ValueError: this build does not have the choice.
     """
     if isinstance(like, tuple):
         first, _, second = value.partition(",")

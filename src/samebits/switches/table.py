@@ -1,4 +1,4 @@
-"""All switches in one table; what a control wants of each; setting them, reading back, putting back."""
+"""The table of all switches: what a control wants of each, and how they are set, read back and put back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Wanted(NamedTuple):
 
     Args:
         switch: the switch.
-        value: the value to set; None only watches the present one.
+        value: the value to set; None if its present value is only watched.
         explicit: the user asked for it by name.
     """
 
@@ -80,14 +80,14 @@ def _nearest(name: str, known: list[str]) -> list[str]:
 
 
 def wanted_by(control: Control) -> tuple[Wanted, ...]:
-    """Return what the control wants of each switch that it sets or watches, in the order of the table.
+    """Return the value that a control wants of each switch that it sets or watches, in the table's order.
 
     Raises:
         SamebitsError: an unknown name (`switch-unknown`), an impossible value (`switch-value`).
     """
     asked: dict[str, str] = {}
     for name, value in control.switches:
-        check_value(switch_named(name), value)
+        _check_value(switch_named(name), value)
         asked[name] = value
     rows = []
     for switch in TABLE:
@@ -98,7 +98,7 @@ def wanted_by(control: Control) -> tuple[Wanted, ...]:
     return tuple(rows)
 
 
-def check_value(switch: Switch, value: str) -> None:
+def _check_value(switch: Switch, value: str) -> None:
     """Refuse a value that the switch cannot have.
 
     Raises:
@@ -167,7 +167,7 @@ def _variable(wanted: Wanted, current: str) -> tuple[str | None, str]:
 
 
 class SwitchRow(NamedTuple):
-    """The result for one switch.
+    """The state of one switch under control.
 
     Args:
         name: its name.
@@ -277,7 +277,7 @@ class Setting:
         return may and not handle.problem(before) and self.switch.keeps(before)
 
     def _write(self, value: str) -> None:
-        late = too_late(self.switch.when)
+        late = _too_late(self.switch.when)
         if late:
             self.state, self.why = TOO_LATE, late
             return
@@ -290,7 +290,7 @@ class Setting:
             self.state = SET
 
 
-def too_late(when: When) -> str:
+def _too_late(when: When) -> str:
     """Return why it is too late for switches of that moment; empty when they can still be set."""
     torch: Any = sys.modules.get("torch")
     if not hasattr(torch, "Tensor"):  # a `torch.py` of the user's own

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
 
-from samebits.switches.switch import ANYTHING, BOTH, MEASURED, PORTABLE, TITAN, Switch, When, unfit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from samebits.switches.switch import ANYTHING, BOTH, MEASURED, PORTABLE, TITAN, Handle, Switch, When
 
 ENVIRONMENT = "PyTorch docs, CUDA environment variables"
 MEGATRON = "Megatron-LM megatron/training/determinism.py"
@@ -21,37 +17,17 @@ _LOGICAL = (r"(?i)true|false", "`TRUE` or `FALSE`")
 _WORKSPACE = (r"(:\d+:[1-9]\d*)+", "pairs of a size in KiB and a count, such as `:4096:8`")
 
 
-class Variable:
-    """An environment variable.
+class Variable(Handle):
+    """An environment variable. It is written through `os.environ`, which is watched as a whole.
 
     Args:
         variable: its name.
-        pattern: a regular expression for its possible values.
-        expected: a description of them, for errors.
+        values: the kind of its values.
     """
 
-    def __init__(self, variable: str, pattern: str = ANYTHING[0], expected: str = ANYTHING[1]) -> None:
+    def __init__(self, variable: str, values: tuple[str, str] = ANYTHING) -> None:
         self.variable = variable
-        self.pattern = pattern
-        self.expected = expected
-
-    @property
-    def module(self) -> str:
-        """Empty: environment variables need no module."""
-        return ""
-
-    @property
-    def setters(self) -> tuple[str, ...]:
-        """None: variables are written through `os.environ`, which is watched as a whole."""
-        return ()
-
-    def missing(self) -> str:
-        """Return an empty text, because every system has environment variables."""
-        return ""
-
-    def problem(self, value: str) -> str:
-        """Return what is expected instead, empty for a possible value."""
-        return unfit((self.pattern, self.expected), value)
+        self.values = values
 
     def read(self) -> str:
         """Return the value, empty when the variable is not set."""
@@ -70,10 +46,6 @@ class Variable:
         else:
             os.environ.pop(self.variable, None)
 
-    def probe(self) -> Callable[[], object] | None:
-        """Return None, because all variables are compared at once."""
-        return None
-
 
 def _sensible_workspace(value: str) -> bool:
     return re.fullmatch(_WORKSPACE[0], value) is not None and not re.search(r":0+:", value)
@@ -89,15 +61,8 @@ def _dynamic_off(value: str) -> bool:
     return value.lower() in {"false", "0"}
 
 
-def _held(
-    name: str,
-    kind: tuple[str, str] | None,
-    when: When,
-    why: str,
-    source: str,
-) -> Switch:
-    handle = Variable(name) if kind is None else Variable(name, *kind)
-    return Switch(name, handle, when, None, PORTABLE, why, source)
+def _held(name: str, values: tuple[str, str], when: When, why: str, source: str) -> Switch:
+    return Switch(name, Variable(name, values), when, None, PORTABLE, why, source)
 
 
 _NCCL = "it can change the order in which NCCL adds"
@@ -106,7 +71,7 @@ _KERNEL = "it can select another kernel, which rounds differently"
 CUDA = (
     Switch(
         "CUBLAS_WORKSPACE_CONFIG",
-        Variable("CUBLAS_WORKSPACE_CONFIG", *_WORKSPACE),
+        Variable("CUBLAS_WORKSPACE_CONFIG", _WORKSPACE),
         When.CUDA,
         ":4096:8",
         BOTH,
@@ -117,7 +82,7 @@ CUDA = (
     ),
     Switch(
         "PYTORCH_TUNABLEOP_ENABLED",
-        Variable("PYTORCH_TUNABLEOP_ENABLED", *_BIT),
+        Variable("PYTORCH_TUNABLEOP_ENABLED", _BIT),
         When.CUDA,
         "0",
         BOTH,
@@ -129,14 +94,14 @@ CUDA = (
     ),
     _held(
         "PYTORCH_TUNABLEOP_FILENAME",
-        None,
+        ANYTHING,
         When.CUDA,
         "the file decides which kernels run",
         "tunable/README.md",
     ),
     _held("CUBLASLT_WORKSPACE_SIZE", _NUMBER, When.CUDA, _KERNEL, ENVIRONMENT),
     _held("TORCH_CUBLASLT_UNIFIED_WORKSPACE", _BIT, When.CUDA, _KERNEL, ENVIRONMENT),
-    _held("TORCH_CUBLAS_WORKSPACE_CACHE", None, When.CUDA, _KERNEL, "string in libtorch_cuda 2.15"),
+    _held("TORCH_CUBLAS_WORKSPACE_CACHE", ANYTHING, When.CUDA, _KERNEL, "string in libtorch_cuda 2.15"),
     _held("TORCH_BLAS_PREFER_CUBLASLT", _BIT, When.CUDA, _KERNEL, "torch.backends.cuda docs"),
     _held("TORCH_LINALG_PREFER_CUSOLVER", _BIT, When.CUDA, _KERNEL, "torch.backends.cuda docs"),
     _held("DISABLE_ADDMM_CUDA_LT", _BIT, When.CUDA, _KERNEL, "aten/src/ATen/native/cuda/Blas.cpp"),
@@ -155,7 +120,7 @@ CUDA = (
     _held("TORCH_CUDNN_V8_API_DISABLED", _BIT, When.CUDA, _KERNEL, "cudnn/Conv_v8.cpp"),
     _held(
         "TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT",
-        None,
+        ANYTHING,
         When.CUDA,
         "beyond the limit, cuDNN chooses a plan again",
         "cudnn/Conv_v8.cpp",
@@ -168,7 +133,7 @@ CUDA = (
 LIBRARIES = (
     Switch(
         "FLASH_ATTENTION_DETERMINISTIC",
-        Variable("FLASH_ATTENTION_DETERMINISTIC", *_BIT),
+        Variable("FLASH_ATTENTION_DETERMINISTIC", _BIT),
         When.ANY,
         "1",
         BOTH,
@@ -178,7 +143,7 @@ LIBRARIES = (
     ),
     Switch(
         "NVTE_ALLOW_NONDETERMINISTIC_ALGO",
-        Variable("NVTE_ALLOW_NONDETERMINISTIC_ALGO", *_BIT),
+        Variable("NVTE_ALLOW_NONDETERMINISTIC_ALGO", _BIT),
         When.ANY,
         "0",
         BOTH,
@@ -187,7 +152,7 @@ LIBRARIES = (
     ),
     Switch(
         "MAMBA_DETERMINISTIC",
-        Variable("MAMBA_DETERMINISTIC", *_BIT),
+        Variable("MAMBA_DETERMINISTIC", _BIT),
         When.ANY,
         "1",
         BOTH,
@@ -196,7 +161,7 @@ LIBRARIES = (
     ),
     Switch(
         "CAUSAL_CONV1D_DETERMINISTIC",
-        Variable("CAUSAL_CONV1D_DETERMINISTIC", *_BIT),
+        Variable("CAUSAL_CONV1D_DETERMINISTIC", _BIT),
         When.ANY,
         "1",
         BOTH,
@@ -205,7 +170,7 @@ LIBRARIES = (
     ),
     Switch(
         "TORCHINDUCTOR_DETERMINISTIC",
-        Variable("TORCHINDUCTOR_DETERMINISTIC", *_BIT),
+        Variable("TORCHINDUCTOR_DETERMINISTIC", _BIT),
         When.ANY,
         "1",
         BOTH,
@@ -214,7 +179,7 @@ LIBRARIES = (
         cost="compiled kernels are not tuned",
     ),
     _held("TORCHINDUCTOR_BATCH_INVARIANT", _BIT, When.ANY, _KERNEL, "torch/_inductor/config.py, 2.15"),
-    _held("TORCHINDUCTOR_NUMERICS", None, When.ANY, _KERNEL, "torch/_inductor/config.py, 2.15"),
+    _held("TORCHINDUCTOR_NUMERICS", ANYTHING, When.ANY, _KERNEL, "torch/_inductor/config.py, 2.15"),
     _held(
         "TRITON_CACHE_AUTOTUNING",
         _BIT,
@@ -224,24 +189,24 @@ LIBRARIES = (
     ),
     _held(
         "TRITON_CACHE_DIR",
-        None,
+        ANYTHING,
         When.ANY,
         "the cache holds kernels that were chosen by timing",
         "triton#9368",
     ),
     _held(
         "TORCHINDUCTOR_CACHE_DIR",
-        None,
+        ANYTHING,
         When.ANY,
         "the cache holds kernels that were chosen by timing",
         "torch/_inductor docs",
     ),
     _held("TORCH_DISABLE_NATIVE_JIT", _BIT, When.IMPORT, _KERNEL, "torch/_native, 2.15"),
     _held("TORCH_DISABLE_NATIVE_AOT", _BIT, When.IMPORT, _KERNEL, "torch/_native, 2.15"),
-    _held("TORCH_PYTHON_NATIVE_USER_GRAPH_ORDER_FN", None, When.IMPORT, _KERNEL, "torch/_native, 2.15"),
+    _held("TORCH_PYTHON_NATIVE_USER_GRAPH_ORDER_FN", ANYTHING, When.IMPORT, _KERNEL, "torch/_native, 2.15"),
     _held(
         "PYTORCH_SUM_INNER_TREE",
-        None,
+        ANYTHING,
         When.IMPORT,
         "it changes the order of additions",
         "torch/_native, 2.15",
@@ -261,7 +226,7 @@ GROUPS = (
     ),
     Switch(
         "NCCL_NVLS_ENABLE",
-        Variable("NCCL_NVLS_ENABLE", r"[012]", "`0`, `1` or `2`"),
+        Variable("NCCL_NVLS_ENABLE", (r"[012]", "`0`, `1` or `2`")),
         When.GROUP,
         "0",
         BOTH,
@@ -270,7 +235,7 @@ GROUPS = (
     ),
     Switch(
         "NCCL_COLLNET_ENABLE",
-        Variable("NCCL_COLLNET_ENABLE", *_BIT),
+        Variable("NCCL_COLLNET_ENABLE", _BIT),
         When.GROUP,
         "0",
         BOTH,
@@ -279,7 +244,7 @@ GROUPS = (
     ),
     Switch(
         "HCCL_DETERMINISTIC",
-        Variable("HCCL_DETERMINISTIC", r"(?i)true|false|strict", "`true`, `false` or `strict`"),
+        Variable("HCCL_DETERMINISTIC", (r"(?i)true|false|strict", "`true`, `false` or `strict`")),
         When.GROUP,
         "true",
         BOTH,
@@ -289,7 +254,7 @@ GROUPS = (
     ),
     Switch(
         "HOROVOD_FUSION_THRESHOLD",
-        Variable("HOROVOD_FUSION_THRESHOLD", *_NUMBER),
+        Variable("HOROVOD_FUSION_THRESHOLD", _NUMBER),
         When.GROUP,
         "0",
         BOTH,
@@ -297,19 +262,19 @@ GROUPS = (
         "NVIDIA framework-reproducibility, doc/d9m/pytorch.md",
         cost="more, smaller collectives",
     ),
-    _held("NCCL_PROTO", None, When.GROUP, _NCCL, TITAN),
+    _held("NCCL_PROTO", ANYTHING, When.GROUP, _NCCL, TITAN),
     _held("NCCL_MIN_NCHANNELS", _COUNT, When.GROUP, _NCCL, TITAN),
     _held("NCCL_MAX_NCHANNELS", _COUNT, When.GROUP, _NCCL, TITAN),
     _held("NCCL_NTHREADS", _COUNT, When.GROUP, _NCCL, TITAN),
     _held("NCCL_SOCKET_NTHREADS", _COUNT, When.GROUP, _NCCL, TITAN),
-    _held("NCCL_LAUNCH_MODE", None, When.GROUP, _NCCL, TITAN),
-    _held("NCCL_P2P_NET_DISABLE", None, When.GROUP, _NCCL, TITAN),
-    _held("NCCL_TOPO_FILE", None, When.GROUP, _NCCL, TITAN),
+    _held("NCCL_LAUNCH_MODE", ANYTHING, When.GROUP, _NCCL, TITAN),
+    _held("NCCL_P2P_NET_DISABLE", ANYTHING, When.GROUP, _NCCL, TITAN),
+    _held("NCCL_TOPO_FILE", ANYTHING, When.GROUP, _NCCL, TITAN),
 )
 PROCESSOR = (
     Switch(
         "OMP_DYNAMIC",
-        Variable("OMP_DYNAMIC", *_LOGICAL),
+        Variable("OMP_DYNAMIC", _LOGICAL),
         When.IMPORT,
         "FALSE",
         BOTH,
@@ -319,7 +284,7 @@ PROCESSOR = (
     ),
     Switch(
         "MKL_DYNAMIC",
-        Variable("MKL_DYNAMIC", *_LOGICAL),
+        Variable("MKL_DYNAMIC", _LOGICAL),
         When.IMPORT,
         "FALSE",
         BOTH,
@@ -335,17 +300,23 @@ PROCESSOR = (
         MEASURED,
     ),
     _held("MKL_NUM_THREADS", _COUNT, When.IMPORT, "products are split among the threads", MEASURED),
-    _held("ATEN_CPU_CAPABILITY", None, When.IMPORT, "another vector width adds in another order", MEASURED),
+    _held(
+        "ATEN_CPU_CAPABILITY", ANYTHING, When.IMPORT, "another vector width adds in another order", MEASURED
+    ),
     _held(
         "ONEDNN_MAX_CPU_ISA",
-        None,
+        ANYTHING,
         When.IMPORT,
         "it changes the results of convolutions, LSTMs and bf16 products",
         MEASURED,
     ),
-    _held("MKL_CBWR", None, When.IMPORT, "it changes the results of matrix products and SVD", MEASURED),
+    _held("MKL_CBWR", ANYTHING, When.IMPORT, "it changes the results of matrix products and SVD", MEASURED),
     _held(
-        "MKL_ENABLE_INSTRUCTIONS", None, When.IMPORT, "it makes MKL pick other kernels", "Intel oneMKL docs"
+        "MKL_ENABLE_INSTRUCTIONS",
+        ANYTHING,
+        When.IMPORT,
+        "it makes MKL pick other kernels",
+        "Intel oneMKL docs",
     ),
 )
 VARIABLES = CUDA + LIBRARIES + GROUPS + PROCESSOR

@@ -1,4 +1,4 @@
-"""Elementwise functions of MKL, called once before threads call them together.
+"""The elementwise functions of MKL are called once, before threads call them together.
 
 torch computes `sqrt`, `exp`, `log` and others of contiguous float tensors on the CPU with MKL, in several
 threads. MKL picks the kernels at the first call, and a thread that calls it meanwhile may compute its part
@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits._torch.core import enter_shelter
-from samebits.switches.switch import KINDS, unfit
+from samebits.switches.switch import KINDS, Handle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,30 +25,19 @@ FUNCTIONS = (
 )  # fmt: skip
 
 
-class VectorMath:
+class VectorMath(Handle):
     """The first call of each function of MKL, on one element, from one thread."""
+
+    module = "torch"
+    values = KINDS["switch"]
 
     def __init__(self) -> None:
         self._prepared = False
-
-    @property
-    def module(self) -> str:
-        """Torch itself."""
-        return "torch"
-
-    @property
-    def setters(self) -> tuple[str, ...]:
-        """None: only this class sets it."""
-        return ()
 
     def missing(self) -> str:
         """Return why MKL is missing, empty when torch is built with it."""
         core = getattr(sys.modules.get("torch"), "_C", None)
         return "" if getattr(core, "has_mkl", False) else "this build of torch has no MKL"
-
-    def problem(self, value: str) -> str:
-        """Return what is expected instead, empty for a possible value."""
-        return unfit(KINDS["switch"], value)
 
     def read(self) -> str:
         """Return `on` when it was done here; `off` says nothing about the script's own calls."""
@@ -75,7 +64,7 @@ class VectorMath:
 
 
 def _call_each() -> None:
-    """Call each on one element, which one thread computes; float32 and float64 have kernels of their own."""
+    """Call each on one element, which one thread computes; float32 and float64 have separate kernels."""
     torch: Any = importlib.import_module("torch")
     from samebits._torch.portable import outside_modes
 

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from samebits._text.exit_status import ended_words
+from samebits._text.printable import exit_text
 from samebits.causes import OriginKind
 from samebits.errors import SamebitsError
 from samebits.recording.launch import Command, deliver, run_command
@@ -162,7 +162,7 @@ def _check_folder(folder: Path) -> None:
 
 def _no_records(folder: Path, status: int) -> SamebitsError:
     message = (
-        f"the launcher ended {ended_words(status)} and left no records in {folder}; its message is above. "
+        f"the launcher ended {exit_text(status)} and left no records in {folder}; its message is above. "
         f"Expected that `{_LAUNCHER}` starts `samebits run` on each rank"
     )
     return SamebitsError(message, slug="ranks-missing")

@@ -15,10 +15,10 @@ from samebits.recording.session import record  # noqa: E402
 from samebits.records.events import EARLIER  # noqa: E402
 from samebits.records.reader import RecordReader  # noqa: E402
 from samebits.rng.sources import RECORDED  # noqa: E402
-from samebits.rng.sources.source import BuiltIn, StateFunction  # noqa: E402
+from samebits.rng.sources.source import BuiltInSource, StateFunction  # noqa: E402
 
 
-class Dice(BuiltIn):
+class Dice(BuiltInSource):
     """A source that one class describes."""
 
     name = "dice"

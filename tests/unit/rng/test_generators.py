@@ -24,7 +24,8 @@ from torch import Generator
 from samebits.errors import SamebitsError
 from samebits.rng import states as rng
 from samebits.rng.active import PROCESS, Active
-from samebits.rng.unseeded_generators import GeneratorControl, register, unregister
+from samebits.rng.generator_objects import register, unregister
+from samebits.rng.unseeded_generators import GeneratorControl
 from samebits.switches.switch import Control
 
 pytestmark = pytest.mark.filterwarnings("ignore:samebits. the generator of OpenCV")  # another test imports it

@@ -134,4 +134,4 @@ def test_what_is_beyond_the_limit_is_told(monkeypatch):
 
     with pytest.warns(SamebitsWarning, match="only the first 20"):
         held = HeldGenerators({"dataset": [[Holder()] for _ in range(30)]})
-    held.look(again=True)
+    held.search(again=True)

@@ -251,10 +251,10 @@ def test_one_that_appears_is_noticed():
     holder = types.SimpleNamespace(rng=None, count=0)
     held = HeldGenerators({"dataset": holder})
     holder.count = 1
-    assert not held.look()
+    assert not held.search()
     holder.rng = np.random.default_rng(1)
-    assert held.look()
-    assert not held.look()
+    assert held.search()
+    assert not held.search()
 
 
 def test_the_global_generator_under_another_name_has_the_global_key():

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 SCRIPT = """
 import multiprocessing, os, sys
-from samebits._runtime.child_bootstrap import CHILDREN, Payload, Phase
+from samebits._runtime.child_bootstrap import _RESULTS, CHILDREN, Payload, Phase
 
 def work():
-    print("worked", "samebits" in sys.modules, [value for value in CHILDREN._kept], flush=True)
+    print("worked", "samebits" in sys.modules, _RESULTS, flush=True)
 
 if __name__ == "__main__":
     for phase, number in ((Phase.RECORDING, 3), (Phase.OVERLAY, 1), (Phase.CONTROL, 2), (Phase.CONTROL, 9)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from samebits._text.printable import counted, with_article
+from samebits._text.printable import counted, exit_text, with_article
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,8 @@ def test_article(noun, article):
 def test_counted():
     """One has no s."""
     assert (counted(0, "pair"), counted(1, "pair"), counted(2, "pair")) == ("0 pairs", "1 pair", "2 pairs")
+
+
+def test_exit_text():
+    """A signal has a name; a status that is none stays a number."""
+    assert (exit_text(137), exit_text(3)) == ("by SIGKILL", "with exit status 3")

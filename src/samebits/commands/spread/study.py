@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits._text.exit_status import ended_words
+from samebits._text.printable import exit_text
 from samebits.commands.spread._estimates import contrast, scipy_stats
 from samebits.commands.spread._metrics import choose, common_metrics, measure
 from samebits.commands.spread._outputs import failure_of, run_of
@@ -237,7 +237,7 @@ def _require_two(configuration: Configuration) -> None:
     total = len(configuration.runs) + len(failures) + len(configuration.not_run)
     message = (
         f"{len(configuration.runs)} of {total} seeds of {command} finished, at least 2 are needed; seed "
-        f"{first.seed} ended {ended_words(first.status)}{_AFTER_ENDED[first.code].format(first.text)} (see "
+        f"{first.seed} ended {exit_text(first.status)}{_AFTER_ENDED[first.code].format(first.text)} (see "
         f"{_shown(first.log)})"
     )
     if configuration.not_run:

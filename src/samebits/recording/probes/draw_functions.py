@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.builtin_proxies import leave_no_line, standing, unseen
+from samebits._runtime.builtin_proxies import leave_no_line, proxy_of, unseen
 from samebits._runtime.frames import USER, calling_frame
 from samebits.records.events import UNUSED
 
@@ -42,7 +42,7 @@ def user_fact(function: Any, op: str, log: DrawLog) -> Any:
             log.taken_by_user(op, frame, value)
         return value
 
-    return standing(function, call)
+    return proxy_of(function, call)
 
 
 def watched(function: Any, note: Callable[[Any, FrameType, tuple[Any, ...], dict[str, Any]], None]) -> Any:
@@ -62,7 +62,7 @@ def watched(function: Any, note: Callable[[Any, FrameType, tuple[Any, ...], dict
         note(value, calling_frame(), args, kwargs)
         return value
 
-    return standing(function, call)
+    return proxy_of(function, call)
 
 
 def now(function: Any, op: str, log: DrawLog, n_before: int) -> Any:
@@ -110,7 +110,7 @@ def global_draw(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]
             leave_no_line(error)
             raise
 
-    return standing(function, call)
+    return proxy_of(function, call)
 
 
 def reseeding(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]) -> Any:

@@ -11,7 +11,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.builtin_proxies import leave_no_line, standing
+from samebits._runtime.builtin_proxies import leave_no_line, proxy_of
 from samebits._runtime.frames import HANDING_ON, USER, Asker, calling_frame, pass_on
 from samebits.recording._recorder import is_tensor
 from samebits.recording.probes.draw_functions import user_fact, watched
@@ -166,7 +166,7 @@ def _status(function: Any, name: str, log: DrawLog, asker: Asker) -> Any:
                 log.taken_by_user(f"{asked[1]}.inode", asked[0], status.st_ino)
         return status
 
-    return standing(function, call)
+    return proxy_of(function, call)
 
 
 def _watch_process(kind: Any, patches: Patches, log: DrawLog) -> None:
@@ -236,7 +236,7 @@ def _opening(function: Any, log: DrawLog, read: tuple[Callable[..., Any], ...]) 
             _note(log, args[0] if args else kwargs.get("file"), calling_frame(), read)
         return file
 
-    return standing(function, call)
+    return proxy_of(function, call)
 
 
 def _note(log: DrawLog, file: Any, frame: FrameType, read: tuple[Callable[..., Any], ...]) -> None:
@@ -279,7 +279,7 @@ def scan(function: Any, op: str, log: DrawLog) -> Any:
             return entries
         return Entries(entries, functools.partial(log.at, asked[1], log.site(asked[0])))
 
-    return standing(function, call)
+    return proxy_of(function, call)
 
 
 class Entries:

@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.builtin_proxies import leave_no_line, standing
+from samebits._runtime.builtin_proxies import leave_no_line, proxy_of
 from samebits._runtime.frames import USER, FrameRanks, calling_frame, ignored, pass_on, site_of
 from samebits._runtime.patching import Patches
 
@@ -231,7 +231,7 @@ class EarlierFiles:
                 note(args[0] if args else kwargs["file"], mode, file, calling_frame())
             return file
 
-        return standing(function, call)
+        return proxy_of(function, call)
 
     def _note(self, path: Any, mode: Any, file: Any, frame: FrameType) -> None:
         if isinstance(path, int) or not _NEW.isdisjoint(mode) or not file.readable():

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import calling_frame, pass_on
 from samebits._runtime.patching import Patches
-from samebits._torch.loaders import LOADER_NEXT_INDEX, base_seed, kept_iterator, loader_iterator_class
+from samebits._torch.loaders import LOADER_NEXT_INDEX, base_seed, loader_iterator_class, persistent_iterator
 from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import RecordedPart
 
@@ -134,7 +134,7 @@ class RankProbe:
         def noted_iter(loader: Any) -> Any:
             if not recorder.active:
                 return begin(loader)
-            persistent = kept_iterator(loader)
+            persistent = persistent_iterator(loader)
             if persistent is not None:
                 self._running.pop(persistent, None)
             iterator = begin(loader)

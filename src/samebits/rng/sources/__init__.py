@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from samebits.rng.sources.accelerators import PACKAGES, Accelerator, PrivateBackend, Xla
-from samebits.rng.sources.dtensor import DTensorTracker
 from samebits.rng.sources.libraries import CuPy, OpenCV, TensorFlow
 from samebits.rng.sources.numpy_global import NUMPY, NumpyGlobal
 from samebits.rng.sources.python_random import PYTHON, PythonRandom
 from samebits.rng.sources.source import BuiltInSource, GeneratorObjects, Library, RngSource
-from samebits.rng.sources.torch_devices import TORCH, LazyDevices, Mps, TorchCpu
+from samebits.rng.sources.torch_devices import TORCH, Cuda, DTensorTracker, Mps, TorchCpu, Xpu
 
 __all__ = [
     "BUILT_IN",
@@ -22,15 +21,15 @@ __all__ = [
     "is_seeded_by",
     "package_of",
     "sources_seeded_by",
-    "words_of",
+    "title_of",
 ]
 
 BUILT_IN: tuple[BuiltInSource, ...] = (
     PythonRandom(),
     NumpyGlobal(),
     TorchCpu(),
-    LazyDevices("cuda"),
-    LazyDevices("xpu"),
+    Cuda(),
+    Xpu(),
     Mps(),
     Accelerator("mtia"),
     *(Accelerator(name, package) for name, package in PACKAGES.items()),
@@ -82,10 +81,10 @@ def is_seeded_by(source: str, call: str) -> bool:
     return bool(fitting) and (max(fitting)[0], source.partition(":")[0]) in fitting
 
 
-def words_of(library: str) -> str:
+def title_of(library: str) -> str:
     """Return the name of a library in a report; empty where no cause is named after it.
 
     Args:
         library: its name.
     """
-    return next((known.words for known in LIBRARIES if known.name == library), "")
+    return next((known.title for known in LIBRARIES if known.name == library), "")

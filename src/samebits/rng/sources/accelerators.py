@@ -79,7 +79,7 @@ class PrivateBackend(Accelerator):
     """A backend that another package registered as torch's PrivateUse1, under any name.
 
     Args:
-        known: names of the backends that have a source of their own.
+        known: names of the backends that have their own source.
     """
 
     def __init__(self, known: tuple[str, ...]) -> None:

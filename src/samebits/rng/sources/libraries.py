@@ -6,15 +6,13 @@ import sys
 from typing import Any
 
 from samebits.rng.seeds import fit
-from samebits.rng.sources.source import BuiltIn, loaded, unsaved, version_of
+from samebits.rng.sources.source import BuiltInSource, loaded, unsaved, version_of
 
 
-class _SeedOnly(BuiltIn):
+class _SeedOnly(BuiltInSource):
     """A generator that can be seeded but not saved or restored."""
 
-    name: str
-    module: str
-    words: str
+    title: str
     reason: str
     needed: str
 
@@ -28,7 +26,7 @@ class _SeedOnly(BuiltIn):
         Raises:
             SamebitsError: always; `rng-not-saved`.
         """
-        raise unsaved(self.words, self.reason)
+        raise unsaved(self.title, self.reason)
 
     def set_state(self, state: bytes) -> None:  # noqa: ARG002 - of the protocol
         """Refuse.
@@ -36,7 +34,7 @@ class _SeedOnly(BuiltIn):
         Raises:
             SamebitsError: always; `rng-not-saved`.
         """
-        raise unsaved(self.words, self.reason)
+        raise unsaved(self.title, self.reason)
 
     def version(self) -> str:
         """Return the library's version."""
@@ -48,7 +46,7 @@ class OpenCV(_SeedOnly):
 
     name = "opencv"
     module = "cv2"
-    words = "OpenCV"
+    title = "OpenCV"
     reason = "its Python module has no `theRNG`"
     needed = "setRNGSeed"
     per_sample = True  # each thread has one; the devices' take milliseconds
@@ -64,7 +62,7 @@ class CuPy(_SeedOnly):
 
     name = "cupy"
     module = "cupy"
-    words = "CuPy"
+    title = "CuPy"
     reason = "cuRAND's host interface gives no state"
     needed = "random"
 
@@ -86,7 +84,7 @@ class TensorFlow(_SeedOnly):
 
     name = "tensorflow"
     module = "tensorflow"
-    words = "TensorFlow"
+    title = "TensorFlow"
     reason = "its stateful ops count inside their kernels"
     needed = "random"
 

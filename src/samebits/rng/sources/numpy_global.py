@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._torch.core import numpy_state_address
 from samebits.rng.seeds import fit
 from samebits.rng.sources.source import (
-    BuiltIn,
+    BuiltInSource,
     Library,
     StateFunction,
     expect,
@@ -24,7 +24,7 @@ from samebits.rng.sources.source import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from samebits.rng.sources.source import GeneratorObjects, Position, RngSource
+    from samebits.rng.sources.source import GeneratorObjects, Position
 
 _TWISTER = "MT19937"
 BIT_GENERATORS = (_TWISTER, "PCG64", "PCG64DXSM", "Philox", "SFC64")
@@ -32,7 +32,7 @@ MAKERS = ("default_rng", "RandomState", "SeedSequence", *BIT_GENERATORS)
 """The names in `numpy.random` that make a generator, or a seed of one."""
 NUMPY = Library(
     name="numpy",
-    words="NumPy",
+    title="NumPy",
     intervention="seed-numpy",
     draws="numpy.random.",
     fresh=("numpy.random.SeedSequence",),
@@ -44,7 +44,7 @@ NUMPY = Library(
 )
 
 
-class NumpyGlobal(BuiltIn):
+class NumpyGlobal(BuiltInSource):
     """NumPy's global generator, whichever bit generator `numpy.random.set_bit_generator` gave it.
 
     NumPy imports `numpy.random` when it is first used, which is when the generator begins to exist.
@@ -183,19 +183,15 @@ class NumpySnapshot:
         self._memory = numpy_state_address()
         self._words = b""
         self._state: dict[str, Any] | None = None
-        if self._memory is not None:
-            self._words = ctypes.string_at(*self._memory)
-            self._legacy: Any = np.random.mtrand._rand  # as scikit-learn does
-            value = self._legacy.standard_normal()
-            waited = ctypes.string_at(*self._memory) == self._words
-            if not waited:
-                self.restore()
-                return
-            ctypes.memmove(self._memory[0], self._words, len(self._words))
-            self._state = {**self._random.get_state(legacy=False), "has_gauss": 1, "gauss": value}
-            self.restore()
-        else:
+        if self._memory is None:
             self._state = self._random.get_state(legacy=False)
+            return
+        self._words = ctypes.string_at(*self._memory)
+        self._legacy: Any = np.random.mtrand._rand  # as scikit-learn does
+        value = self._legacy.standard_normal()
+        if ctypes.string_at(*self._memory) == self._words:  # it waited
+            self._state = {**self._random.get_state(legacy=False), "has_gauss": 1, "gauss": value}
+        self.restore()
 
     def restore(self) -> None:
         """Put it back."""
@@ -239,5 +235,4 @@ def _use_kind(numpy_random: Any, name: str) -> None:
 
 
 if TYPE_CHECKING:
-    _source: RngSource = NumpyGlobal()
     _objects: GeneratorObjects = NumpyGlobal()

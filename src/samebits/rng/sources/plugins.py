@@ -83,7 +83,7 @@ def _load(entry: EntryPoint, taken: set[str]) -> RngSource:
     """Return the source of an entry point that names a source, or a class or function that makes one.
 
     Raises:
-        Exception: what the package raises; TypeError and ValueError when it is no usable source.
+        Exception: what the package raises; TypeError and ValueError when it cannot be used as a source.
     """
     source: Any = entry.load()
     if isinstance(source, type) or not hasattr(source, "get_state"):

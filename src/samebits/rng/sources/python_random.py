@@ -9,17 +9,24 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.rng.seeds import fit
-from samebits.rng.sources.source import BuiltIn, Library, StateFunction, from_json, memory_tensor, to_json
+from samebits.rng.sources.source import (
+    BuiltInSource,
+    Library,
+    StateFunction,
+    from_json,
+    memory_tensor,
+    to_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from samebits.rng.sources.source import GeneratorObjects, Position, RngSource
+    from samebits.rng.sources.source import GeneratorObjects, Position
 
 _WORDS = 625  # Mersenne Twister: 624 words of state and a position
 PYTHON = Library(
     name="python",
-    words="Python",
+    title="Python",
     intervention="seed-python",
     draws="random.",
     fresh=("random.Random", "random.seed"),
@@ -31,7 +38,7 @@ PYTHON = Library(
 )
 
 
-class PythonRandom(BuiltIn):
+class PythonRandom(BuiltInSource):
     """Python's `random`: 624 words, a position, and the second value of the last `gauss`."""
 
     name = PYTHON.name
@@ -151,5 +158,4 @@ def _position() -> Position:
 
 
 if TYPE_CHECKING:
-    _source: RngSource = PythonRandom()
     _objects: GeneratorObjects = PythonRandom()

@@ -1,4 +1,4 @@
-"""An RNG source: its interface, the facts about its library, and the encoding of its state."""
+"""The interface of an RNG source, the facts about its library, and the encoding of its state."""
 
 from __future__ import annotations
 
@@ -66,11 +66,12 @@ class Library(NamedTuple):
 
     Args:
         name: the name of its global generator's source.
-        words: its name in a report.
+        title: its name in a report.
         intervention: name of the one that seeds its generators.
         draws: the beginning of the names of draws from its generators.
         fresh: draws of entropy that becomes a generator's state.
-        own: those of them that make a separate generator; a seed for the global one does not reach it.
+        own: the draws among them that make a separate generator, which a seed for the global one does not
+            reach.
         imported: the module that a script imports for `seed_call`.
         seed_call: seeds the global generator, given the name of the module and a number.
         seeders: full names of the functions that seed the global generator.
@@ -78,7 +79,7 @@ class Library(NamedTuple):
     """
 
     name: str
-    words: str
+    title: str
     intervention: str
     draws: str
     fresh: tuple[str, ...]
@@ -104,7 +105,7 @@ class StateFunction(NamedTuple):
 
     @property
     def seeds(self) -> bool:
-        """True when it seeds; otherwise it puts a state back."""
+        """Tell whether it seeds; otherwise it puts a state back."""
         return bool(self.text)
 
     def owners_in(self, module: Any) -> list[Any]:
@@ -112,10 +113,12 @@ class StateFunction(NamedTuple):
         return [operator.attrgetter(path)(module) if path else module for path in self.owners]
 
 
-class BuiltIn:
-    """**Base class** of the sources that samebits brings, with the defaults for all of them.
+class BuiltInSource:
+    """**Base class** of the sources that samebits brings: `RngSource`, and what else samebits asks of them.
 
     Attributes:
+        name: see `RngSource`.
+        module: see `RngSource`.
         library: the library that a cause is named after; None for any other.
         intervention: the name of the intervention that seeds this source.
         per_sample: it is cheap enough to be seeded for each sample that a loader loads. Python's, NumPy's and
@@ -127,6 +130,8 @@ class BuiltIn:
         seed_calls: the beginnings of the calls that seed it in a record, such as `random.`.
     """
 
+    name: str
+    module: str
     library: Library | None = None
     intervention = SEED_LIBRARIES
     per_sample = False
@@ -134,6 +139,26 @@ class BuiltIn:
     record_order = 0
     recorded_functions: tuple[StateFunction, ...] = ()
     seed_calls: tuple[str, ...] = ()
+
+    def available(self) -> bool:
+        """See `RngSource`."""
+        raise NotImplementedError
+
+    def seed(self, seed: int) -> None:
+        """See `RngSource`."""
+        raise NotImplementedError
+
+    def get_state(self) -> bytes:
+        """See `RngSource`."""
+        raise NotImplementedError
+
+    def set_state(self, state: bytes) -> None:
+        """See `RngSource`."""
+        raise NotImplementedError
+
+    def version(self) -> str:
+        """See `RngSource`."""
+        raise NotImplementedError
 
     def state_reader(self) -> Callable[[], Sequence[tuple[str, Any]]]:
         """Return a function that gives (name, tensor of uint8) of each generator, for a record to digest.
@@ -143,7 +168,7 @@ class BuiltIn:
         return tuple
 
     def earlier_seed(self) -> str:
-        """Name the state that an earlier seeding may have left when recording began; empty for none."""
+        """Return the text that a record has for a seeding before it began; empty for none."""
         return ""
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
@@ -152,47 +177,6 @@ class BuiltIn:
         It gives none where they cannot be read, or where it would have to wait for a device.
         """
         return dict
-
-
-class BuiltInSource(RngSource, Protocol):
-    """**Protocol:** a source that samebits brings; `BuiltIn` describes its attributes."""
-
-    @property
-    def library(self) -> Library | None:
-        """The library that a cause is named after."""
-
-    @property
-    def intervention(self) -> str:
-        """The name of the intervention that seeds it."""
-
-    @property
-    def per_sample(self) -> bool:
-        """True when it is seeded for each sample of a loader."""
-
-    @property
-    def functions(self) -> tuple[StateFunction, ...]:
-        """The functions that seed it or put its state back."""
-
-    @property
-    def record_order(self) -> int:
-        """The position of its states among those that a record digests; 0 for none."""
-
-    @property
-    def recorded_functions(self) -> tuple[StateFunction, ...]:
-        """The functions whose calls a record notes as seedings."""
-
-    def state_reader(self) -> Callable[[], Sequence[tuple[str, Any]]]:
-        """Return a function that gives the states that a record digests."""
-
-    def earlier_seed(self) -> str:
-        """Name the state that an earlier seeding may have left."""
-
-    @property
-    def seed_calls(self) -> tuple[str, ...]:
-        """The beginnings of the recorded calls that seed it."""
-
-    def position_reader(self) -> Callable[[], Mapping[str, Position]]:
-        """Return a function that gives the generators' positions."""
 
 
 @runtime_checkable
@@ -222,7 +206,7 @@ class GeneratorObjects(Protocol):
         """Decode the result of `encode`.
 
         Raises:
-            ValueError: it is no state of the library.
+            ValueError: it is not a state of the library.
         """
 
     def version(self) -> str:
@@ -284,7 +268,7 @@ def from_json(data: bytes) -> Any:
     """Decode the result of `to_json`.
 
     Raises:
-        ValueError: it is no such encoding.
+        ValueError: it is not such an encoding.
     """
     try:
         return json.loads(data, object_hook=_decode_numpy)

@@ -1,4 +1,4 @@
-"""Torch's default generators, the CPU's and those of devices, and objects of `torch.Generator`."""
+"""Torch's generators: the CPU's, those of devices, DTensor's, and objects of `torch.Generator`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from typing import TYPE_CHECKING, Any
 from samebits._torch.core import (
     clear_pending_seeds,
     default_generator,
+    drop_dtensor_tracker,
+    dtensor_states,
     in_bad_fork,
     pending_seeds,
     twister_head,
 )
-from samebits.rng.seeds import fit
-from samebits.rng.sources.source import BuiltIn, Library, StateFunction, expect, loaded, version_of
+from samebits.rng.seeds import derive, fit
+from samebits.rng.sources.source import BuiltInSource, Library, StateFunction, expect, loaded, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from samebits.rng.sources.source import GeneratorObjects, Position, RngSource
+    from samebits.rng.sources.source import GeneratorObjects, Position
 
 TORCH = Library(
     name="torch",
-    words="torch",
+    title="torch",
     intervention="seed-torch",
     draws="torch.",
     fresh=("torch.Generator.seed",),
@@ -57,19 +59,23 @@ def bytes_to_tensor(data: bytes) -> Any:
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
-class TorchSource(BuiltIn):
+class TorchSource(BuiltInSource):
     """**Base class** of the default generators that torch or a backend of it brings."""
 
+    module = "torch"
     library = TORCH
     intervention = TORCH.intervention
     seed_calls: tuple[str, ...] = ("torch.",)
+
+    def version(self) -> str:
+        """Return torch's version."""
+        return version_of("torch")
 
 
 class TorchCpu(TorchSource):
     """Torch's default generator on the CPU."""
 
     name = TORCH.name
-    module = "torch"
     functions = (
         StateFunction(("", "random"), "manual_seed", "torch.manual_seed"),
         StateFunction(("", "random"), "set_rng_state"),
@@ -92,10 +98,6 @@ class TorchCpu(TorchSource):
     def set_state(self, state: bytes) -> None:
         """Do what `torch.set_rng_state` does, which checks the size and the position."""
         sys.modules["torch"].set_rng_state(bytes_to_tensor(state))
-
-    def version(self) -> str:
-        """Return torch's version."""
-        return version_of("torch")
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
         """Return a function that reads the position of the CPU's generator."""
@@ -153,33 +155,15 @@ def unwrapped_method(method: str) -> Callable[[Any], Any]:
 
 
 class LazyDevices(TorchSource):
-    """The default generators of all devices of one kind, CUDA or XPU.
+    """**Base class** of the default generators of all devices of one kind.
 
     Neither seeding nor saving starts the device: until its first use its state is the seeds that wait.
-
-    Args:
-        name: `cuda` or `xpu`.
     """
-
-    module = "torch"
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.seed_calls = (*TorchSource.seed_calls, f"torch.{name}.")
-        if name == "cuda":
-            self.record_order = 4
-            self.functions = tuple(
-                StateFunction(("cuda", "cuda.random"), function, f"torch.cuda.{function}")
-                for function in ("manual_seed", "manual_seed_all")
-            )
 
     def available(self) -> bool:
         """Tell whether torch is imported, is built for such devices, and this process may use them."""
-        torch: Any = loaded(self.module, "backends", "version", self.name)
-        if torch is None:
-            return False
-        built = torch.backends.cuda.is_built() if self.name == "cuda" else torch.version.xpu is not None
-        return bool(built) and not in_bad_fork(self._devices())
+        torch: Any = loaded("torch", "backends", "version", self.name)
+        return torch is not None and self._is_built(torch) and not in_bad_fork(self._devices())
 
     def seed(self, seed: int) -> None:
         """Do what `torch.cuda.manual_seed_all(seed)` does."""
@@ -203,14 +187,6 @@ class LazyDevices(TorchSource):
         saved = len(fields["devices"])
         expect(saved == count, f"it holds {saved} devices of kind {self.name}, and there are {count}")
         devices.set_rng_state_all([bytes_to_tensor(bytes.fromhex(text)) for text in fields["devices"]])
-
-    def version(self) -> str:
-        """Return torch's version."""
-        return version_of("torch")
-
-    def position_reader(self) -> Callable[[], Mapping[str, Position]]:
-        """Return a function that reads the Philox offsets of all CUDA devices; none before CUDA is used."""
-        return _cuda_positions if self.name == "cuda" else dict
 
     def state_reader(self) -> Callable[[], Sequence[tuple[str, Any]]]:
         """Read all devices once they are in use."""
@@ -239,6 +215,38 @@ class LazyDevices(TorchSource):
             seed_devices = devices.manual_seed_all if which == "all" else devices.manual_seed
             seed_devices(seed)
 
+    def _is_built(self, torch: Any) -> bool:
+        raise NotImplementedError
+
+
+class Cuda(LazyDevices):
+    """The default generators of all CUDA devices."""
+
+    name = "cuda"
+    functions = tuple(
+        StateFunction(("cuda", "cuda.random"), function, f"torch.cuda.{function}")
+        for function in ("manual_seed", "manual_seed_all")
+    )
+    record_order = 4
+    seed_calls = (*TorchSource.seed_calls, "torch.cuda.")
+
+    def position_reader(self) -> Callable[[], Mapping[str, Position]]:
+        """Return a function that reads the Philox offsets of all devices; none before CUDA is used."""
+        return _cuda_positions
+
+    def _is_built(self, torch: Any) -> bool:
+        return bool(torch.backends.cuda.is_built())
+
+
+class Xpu(LazyDevices):
+    """The default generators of all XPU devices."""
+
+    name = "xpu"
+    seed_calls = (*TorchSource.seed_calls, "torch.xpu.")
+
+    def _is_built(self, torch: Any) -> bool:
+        return torch.version.xpu is not None
+
 
 def _cuda_positions() -> Mapping[str, Position]:
     cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
@@ -265,7 +273,6 @@ class Mps(TorchSource):
     """The default generator of Apple's GPU."""
 
     name = "mps"
-    module = "torch"
 
     def available(self) -> bool:
         """Tell whether torch is imported and can use the device."""
@@ -284,11 +291,52 @@ class Mps(TorchSource):
         """Do what `torch.mps.set_rng_state` does."""
         sys.modules["torch"].mps.set_rng_state(bytes_to_tensor(state))
 
-    def version(self) -> str:
-        """Return torch's version."""
-        return version_of("torch")
+
+_DTENSOR_DEFAULT = "parallel-rng"  # the state that DTensor's own `manual_seed` sets
+
+
+class DTensorTracker(TorchSource):
+    """DTensor's RNG tracker, where it keeps its own states.
+
+    It has them in torch 2.6: a dict of Philox states (seed and offset, 8 bytes each), made by the first
+    random op on a DTensor. In 2.13 it draws from the device's default generator and has nothing to save, so
+    this source is not available there. A tracker starts from the position of the device's generator, so one
+    that did not exist before can be dropped: the next op makes another.
+    """
+
+    name = "dtensor"
+    module = ""  # the first random op makes the tracker, not the import
+
+    def available(self) -> bool:
+        """Tell whether a tracker with states exists."""
+        return bool(dtensor_states())
+
+    def seed(self, seed: int) -> None:
+        """Give DTensor's default state that seed, and others one by their name, at offset 0."""
+        states = dtensor_states()
+        for name in sorted(states):
+            own = fit(seed, _FIT) if name == _DTENSOR_DEFAULT else derive(seed, self.name, name)
+            states[name] = bytes_to_tensor(own.to_bytes(8, "little") + bytes(8))
+
+    def get_state(self) -> bytes:
+        """Return JSON: the states in hexadecimal by name."""
+        states = {name: tensor_to_bytes(state.cpu()).hex() for name, state in dtensor_states().items()}
+        return json.dumps(states, sort_keys=True).encode()
+
+    def set_state(self, state: bytes) -> None:
+        """Set all states; they must have the names that are there."""
+        states = dtensor_states()
+        fields: dict[str, Any] = json.loads(state)
+        expect(fields.keys() == states.keys(), f"it has {sorted(fields)}, and there are {sorted(states)}")
+        fresh = {name: bytes_to_tensor(bytes.fromhex(text)) for name, text in fields.items()}
+        for name, tensor in fresh.items():
+            expect(tensor.numel() == 16, f"{name} has {tensor.numel()} bytes; expected 16")
+        states.update(fresh)
+
+    def forget(self) -> None:
+        """Drop the tracker."""
+        drop_dtensor_tracker()
 
 
 if TYPE_CHECKING:
-    _source: RngSource = TorchCpu()
     _objects: GeneratorObjects = TorchCpu()

@@ -1,7 +1,7 @@
-/* Transposing, some squares at a time. */
+/* A transpose, some squares at a time. */
 
 /* to[column * to_row + row] = from[row * from_row + column]. Blocks may overlap: what is written twice is the same. */
-static void CONV(turn)(const T *from, int64_t from_row, int64_t rows, int64_t columns, T *to, int64_t to_row) {
+static void CONV(transpose)(const T *from, int64_t from_row, int64_t rows, int64_t columns, T *to, int64_t to_row) {
     int64_t done = 0;
     if (rows >= V(SQUARE))
         for (; done + V(SQUARE) <= columns; done += V(SQUARE))
