@@ -184,6 +184,25 @@ def test_batch_norm_is_the_reference(
         check(one, other.numpy())
 
 
+@pytest.mark.parametrize("dtype", [*BOTH, torch.float16, torch.bfloat16])
+def test_batch_norm_gradient_does_not_depend_on_the_layout(dtype: torch.dtype) -> None:
+    """A part of channels-last memory is not contiguous itself, but its copy in float32 is channels-last."""
+    whole = numbers((2, 3, 8, 5), torch.float32, 1).to(dtype, memory_format=torch.channels_last)
+    gradient = numbers((2, 3, 4, 5), torch.float32, 2).to(dtype)
+    of_running = torch.promote_types(dtype, torch.float32)
+    gradients = []
+    for x in (whole[:, :, ::2], whole[:, :, ::2].contiguous()):
+        running = torch.zeros(3, dtype=of_running), torch.ones(3, dtype=of_running)
+        _, mean, rstd = batch_norm.native_batch_norm(x, None, None, *running, True, 0.3, 1e-5)
+        gradients.append(
+            batch_norm.native_batch_norm_backward(
+                gradient, x, None, *running, mean, rstd, True, 1e-5, [True] * 3
+            )
+        )
+    for one, other in zip(*gradients, strict=True):
+        assert torch.equal(one, other)
+
+
 @pytest.mark.parametrize("shape", [(0, 4, 5, 5), (3, 4, 0, 5)])
 def test_batch_norm_of_nothing_has_gradients(shape: tuple[int, ...]) -> None:
     x, of_channels = torch.zeros(shape), torch.ones(4)
