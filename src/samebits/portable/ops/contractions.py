@@ -9,7 +9,7 @@ import torch
 
 from samebits.errors import SamebitsError
 from samebits.portable._registry import handles, raised, rounds_itself
-from samebits.portable.kernels.gemm import gemm
+from samebits.portable.kernels.contractions import gemm
 from samebits.portable.ops.checks import REAL
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import torch
 
 from samebits.portable._arrays import as_array, as_tensor
 from samebits.portable._registry import handles
+from samebits.portable.kernels.contractions import gemm
 from samebits.portable.kernels.elementwise import sqrt
-from samebits.portable.kernels.gemm import gemm
 from samebits.portable.kernels.jacobi import SMALLEST, Problem, rotate
 from samebits.portable.kernels.random import order
 from samebits.portable.kernels.reductions import sum_magnitudes_over, sum_products_over, sum_squares_over

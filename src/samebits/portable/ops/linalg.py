@@ -9,8 +9,8 @@ import torch
 
 from samebits.portable._arrays import as_array, as_tensor
 from samebits.portable._registry import handles
+from samebits.portable.kernels.contractions import gemm
 from samebits.portable.kernels.elementwise import sqrt, unary
-from samebits.portable.kernels.gemm import gemm
 from samebits.portable.ops.checks import REAL, refuse
 
 if TYPE_CHECKING:
