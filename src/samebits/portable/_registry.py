@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 
 from samebits._torch.portable import arguments_of
+from samebits.portable._tensors import LOW_PRECISION, raised
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 Handler = Callable[..., Any]
 Table = Mapping[str, Handler]
 Function = TypeVar("Function", bound=Handler)
-LOW_PRECISION = frozenset({torch.float16, torch.bfloat16})
 _OF_FACTORIES = ("dtype", "layout", "device", "pin_memory")
 # Marks of functions.
 _OPS, _SPARSE_OPS = "samebits_ops", "samebits_sparse_ops"
@@ -274,11 +274,6 @@ def rounding_once(handler: Handler, *, in_place: bool = False) -> Handler:
     return handle
 
 
-def as_dtype(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return `x.to(dtype)`, which takes a microsecond even where there is nothing to do."""
-    return x if x.dtype == dtype else x.to(dtype)
-
-
 def _rounding_in_place(handler: Handler) -> Handler:
     @functools.wraps(handler)
     def handle(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -287,11 +282,6 @@ def _rounding_in_place(handler: Handler) -> Handler:
         return self if out is self else self.copy_(out)
 
     return handle
-
-
-def raised(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a float16 or bfloat16 tensor in float32, any other as it is."""
-    return tensor.to(torch.float32) if tensor.dtype in LOW_PRECISION else tensor
 
 
 def _promoted(tensors: list[torch.Tensor]) -> torch.dtype | None:

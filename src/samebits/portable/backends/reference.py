@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samebits.portable._arrays import as_array, as_tensor
+from samebits.portable._tensors import as_array, as_tensor
 from samebits.portable.kernels.optimizer import write_back
 from samebits.portable.kernels.random import Kind
 from samebits.portable.reference import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from samebits.portable._arrays import as_array, as_tensor
+from samebits.portable._tensors import as_array, as_tensor
 from samebits.portable.kernels.reductions import sum_products_over
 
 if TYPE_CHECKING:

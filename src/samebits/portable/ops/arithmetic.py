@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from samebits.portable._arrays import as_array, as_tensor
 from samebits.portable._registry import handles
+from samebits.portable._tensors import as_array, as_tensor
 from samebits.portable.kernels import elementwise
 from samebits.portable.kernels.activations import pointwise, pointwise_
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable._registry import as_dtype, handles, raised, rounds_itself
+from samebits.portable._registry import handles, rounds_itself
+from samebits.portable._tensors import as_dtype, raised
 from samebits.portable.kernels import norms
 
 if TYPE_CHECKING:

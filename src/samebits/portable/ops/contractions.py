@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.errors import SamebitsError
-from samebits.portable._registry import handles, raised, rounds_itself
+from samebits.portable._registry import handles, rounds_itself
+from samebits.portable._tensors import REAL, raised
 from samebits.portable.kernels.contractions import gemm
-from samebits.portable.ops.checks import REAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

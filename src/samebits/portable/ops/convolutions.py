@@ -8,6 +8,7 @@ import torch
 
 from samebits.errors import SamebitsError
 from samebits.portable._registry import handles
+from samebits.portable._tensors import REAL
 from samebits.portable.kernels.contractions import (
     Geometry,
     convolution_weight_gradient,
@@ -15,7 +16,6 @@ from samebits.portable.kernels.contractions import (
     convolve_transposed,
 )
 from samebits.portable.kernels.reductions import sum_over
-from samebits.portable.ops.checks import REAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

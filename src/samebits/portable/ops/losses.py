@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable._registry import LOW_PRECISION, as_dtype, handles, rounding_once, rounds_itself
+from samebits.portable._registry import handles, rounding_once, rounds_itself
+from samebits.portable._tensors import LOW_PRECISION, as_dtype
 from samebits.portable.kernels.activations import common_shape, pointwise
 from samebits.portable.kernels.reductions import mean_over, sum_over
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable._registry import as_dtype, handles, raised, rounds_itself
+from samebits.portable._registry import handles, rounds_itself
+from samebits.portable._tensors import as_dtype, raised
 from samebits.portable.kernels import norms
 from samebits.portable.kernels.elementwise import sqrt, unary
 from samebits.portable.kernels.reductions import mean_over, sum_products_over, sum_squares_over

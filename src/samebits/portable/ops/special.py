@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.portable._refusals import refuse_use
 from samebits.portable._registry import declares_handlers, handles, rounds_itself
+from samebits.portable._tensors import is_real
 from samebits.portable.kernels.elementwise import sqrt, unary
-from samebits.portable.ops.checks import is_real, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +142,7 @@ def polygamma(n: int, self: Tensor) -> Tensor:
     poles = (x <= 0) & (x == torch.floor(x))
     x = torch.where(poles, 0.0, x)  # a pole too; from -2^52 down there is nothing else
     if bool((x < _LEAST).any()):
-        refuse("polygamma", f"of order {n} below {_LEAST:.0f}")
+        raise refuse_use("polygamma", f"of order {n} below {_LEAST:.0f}")
     factor = float(math.factorial(n)) if n <= _MOST else math.inf
     return ((factor if n % 2 else -factor) * _zeta(n + 1, x)).to(dtype)
 
