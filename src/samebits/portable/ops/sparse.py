@@ -47,11 +47,12 @@ class Entries(NamedTuple):
         return self.values.reshape(self.values.shape[0], self.values.shape[1:].numel())
 
 
-def entries_of(tensor: Tensor) -> Entries:
+def entries_of(tensor: Tensor, op: str) -> Entries:
     """Return the entries of a COO, CSR or CSC tensor; those of CSC come by columns.
 
     Args:
         tensor: compressed ones without batch dimensions.
+        op: the op that needs them, for the refusal.
     """
     if tensor.layout == torch.sparse_coo:
         sizes = tensor.shape[: tensor.sparse_dim()]
@@ -60,7 +61,7 @@ def entries_of(tensor: Tensor) -> Entries:
     starts = tensor.crow_indices() if by_rows else tensor.ccol_indices()
     others = (tensor.col_indices() if by_rows else tensor.row_indices()).to(torch.int64)
     if starts.dim() > 1:
-        raise refuse_use(f"a batch of {tensor.layout} tensors", "as one tensor")
+        raise refuse_use(op, f"of a batch of {tensor.layout} tensors")
     counts = starts.to(torch.int64).diff()
     lines = torch.repeat_interleave(torch.arange(counts.numel()), counts)
     index = torch.stack([lines, others] if by_rows else [others, lines])
@@ -72,7 +73,7 @@ def coalesce(self: Tensor) -> Tensor:
     """Compute `aten::_coalesce`: from +0, entries with the same index are added in the order of storage."""
     if self.is_coalesced():
         return self
-    entries = entries_of(self)
+    entries = entries_of(self, "_coalesce")
     keys, row_of = torch.unique(entries.keys(), return_inverse=True)
     values = _added(torch.zeros((keys.numel(), entries.columns().shape[1])), row_of, entries.columns())
     return _made(self, _indices_of(keys, entries.sizes), values.reshape(-1, *entries.values.shape[1:]), True)
@@ -82,7 +83,7 @@ def coalesce(self: Tensor) -> Tensor:
 def to_dense(self: Tensor, dtype: torch.dtype | None = None, masked_grad: bool | None = None) -> Tensor:
     """Compute `aten::_to_dense`: +0 where nothing is stored."""
     del masked_grad
-    entries = entries_of(_whole(self))
+    entries = entries_of(_whole(self), "_to_dense")
     columns = entries.columns()
     out = columns.new_zeros((entries.sizes.numel(), columns.shape[1]))
     out[entries.keys()] = columns
@@ -126,7 +127,7 @@ def mm(self: Tensor, mat2: Tensor) -> Tensor:
         return mm(mat2.t(), self.t()).t().contiguous()
     if _is_sparse(mat2):
         raise refuse_use("mm", "of two sparse tensors")
-    entries = entries_of(self)
+    entries = entries_of(self, "mm")
     if entries.values.dim() != 1:
         raise refuse_use("mm", "of a sparse tensor with dense dimensions")
     out = torch.zeros((self.shape[0], mat2.shape[1]))
@@ -169,7 +170,7 @@ def add(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     if not _is_sparse(self):
         return _add_to_dense(self, other, alpha)
     _only_coo("add", self, other)
-    mine, more = entries_of(self), entries_of(other)
+    mine, more = entries_of(self, "add"), entries_of(other, "add")
     scaled = more.values if alpha == 1 else more.values * alpha
     both = torch.cat([mine.indices, more.indices], 1), torch.cat([mine.values, scaled])
     out = _made(self, *both, coalesced=False)
@@ -240,7 +241,7 @@ def sum_dim(self: Tensor, dim: Sequence[int]) -> Tensor:
     left = [d for d in range(sparse_dims) if d not in gone]
     if not left or any(d >= sparse_dims for d in gone):
         raise refuse_use("_sparse_sum", "over all sparse or over dense dimensions")
-    entries = entries_of(self)
+    entries = entries_of(self, "_sparse_sum")
     shape = [self.shape[d] for d in range(self.dim()) if d not in gone]
     index = entries.indices[torch.tensor(left)]
     return coalesce(torch.sparse_coo_tensor(index, entries.values, shape, check_invariants=False))
@@ -258,7 +259,7 @@ def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
 def _add_to_dense(dense: Tensor, sparse: Tensor, alpha: float) -> Tensor:
     if dense.shape != sparse.shape:
         raise refuse_use("add", "of a sparse tensor and a dense one of another shape")
-    entries = entries_of(sparse)
+    entries = entries_of(sparse, "add")
     columns = raised(entries.columns())
     start = raised(dense).reshape(entries.sizes.numel(), columns.shape[1])
     out = _added(start, entries.keys(), columns if alpha == 1 else columns * alpha, keep=True)
