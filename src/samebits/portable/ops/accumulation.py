@@ -12,9 +12,6 @@ from samebits.portable._tensors import REAL, is_real
 from samebits.portable.kernels.reductions import accumulate_
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor

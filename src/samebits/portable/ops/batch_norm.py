@@ -45,8 +45,7 @@ def native_batch_norm(
         out = _restored(out, input.shape, channels_last=channels_last)
         return out.to(input.dtype), input.new_empty(0), input.new_empty(0)
     running, numbers = (running_mean, running_var), (eps, momentum)
-    shift = x.new_zeros(x.shape[1]) if bias is None else raised(bias).contiguous()
-    out, mean, rstd = norms.batch_norm(x, _optional(weight), shift, running, numbers)
+    out, mean, rstd = norms.batch_norm(x, _optional(weight), _shift(x, bias), running, numbers)
     out = _restored(out, input.shape, channels_last=channels_last)
     dtype = _statistics_dtype(input, weight, running_mean)
     return as_dtype(out, input.dtype), as_dtype(mean, dtype), as_dtype(rstd, dtype)
@@ -207,11 +206,12 @@ def _restored(out: Tensor, shape: torch.Size, *, channels_last: bool) -> Tensor:
 
 def _scaled(x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     scale = rstd if weight is None else rstd * raised(weight)
-    return norms.scale_channels(x, mean.contiguous(), scale.contiguous(), _shift(rstd, bias))
+    return norms.scale_channels(x, mean.contiguous(), scale.contiguous(), _shift(x, bias))
 
 
-def _shift(like: Tensor, bias: Tensor | None) -> Tensor:
-    return torch.zeros_like(like) if bias is None else raised(bias).contiguous()
+def _shift(x: Tensor, bias: Tensor | None) -> Tensor:
+    """Return the bias, or a zero for each channel."""
+    return x.new_zeros(x.shape[1]) if bias is None else raised(bias).contiguous()
 
 
 def _optional(x: Tensor | None) -> Tensor | None:

@@ -20,7 +20,8 @@ from samebits.portable.kernels.reductions import sum_magnitudes_over, sum_produc
 if TYPE_CHECKING:
     from torch import Tensor
 
-Reflection = tuple["Tensor", "Tensor"]
+    Reflection = tuple[Tensor, Tensor]
+    Solved = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 @handles("aten::linalg_qr")
@@ -287,11 +288,6 @@ def _signs(rows: Tensor) -> Tensor:
     largest = as_tensor(np.abs(as_array(rows)).argmax(-1))[..., None]
     return torch.where(rows.gather(2, largest) < 0, -1.0, 1.0).to(rows.dtype)
 
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    Solved = tuple[Tensor, Tensor, Tensor, Tensor]
 
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 

@@ -41,9 +41,6 @@ class _Sampling:
     align: bool
 
 
-_Corner = tuple[torch.Tensor, torch.Tensor, tuple[_Tap, ...]]
-
-
 def _position(x: Tensor, size: int, align: bool) -> tuple[Tensor, float]:
     """Return a coordinate of -1 .. 1 as a position, and its derivative."""
     if align:

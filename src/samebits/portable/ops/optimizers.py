@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-Lists = "Sequence[Sequence[Tensor]]"
-
 
 @handles("aten::_fused_adam_", "aten::_fused_adam_.tensor_lr")
 @rounds_itself

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from samebits.portable._registry import Handler, Table
 
+    Shape = Callable[..., Tensor]
+
 _EDGE = 20.0  # from here on the asymptotic series reaches the accuracy of float64
 _POWER_TERMS = 50
 _ASYMPTOTIC_TERMS = 30
@@ -203,16 +205,6 @@ def _coefficients(s: int) -> tuple[float, ...]:
         coefficients.append(float(bernoulli * rising / math.factorial(2 * j)))
         rising *= (s + 2 * j - 1) * (s + 2 * j)
     return tuple(coefficients)
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import Tensor
-
-    from samebits.portable._registry import Handler, Table
-
-    Shape = Callable[..., Tensor]
 
 
 def _window(
