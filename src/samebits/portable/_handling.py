@@ -64,7 +64,7 @@ _LISTS = ("List[Tensor]", "List[number]")
 def single_op(op: Any) -> Any | None:
     """Return the op of one tensor that a `_foreach_` op repeats, None if there is none.
 
-    Where an in-place op repeats one that has no in-place form (`maximum`), it is the form that exists.
+    An in-place op may repeat an op that has no in-place form, such as `maximum`.
 
     Args:
         op: any op.
@@ -90,7 +90,7 @@ def for_each(op: Any) -> Repeat:
     """Return a function that repeats the op of one tensor as a `_foreach_` op does.
 
     Args:
-        op: the op.
+        op: the `_foreach_` op.
     """
     arguments = arguments_of(op)
     listed = [str(argument.type) in _LISTS for argument in arguments]

@@ -219,7 +219,7 @@ def _make_in_place(handler: Handler) -> Handler:
 
 
 def writing(handler: Handler, op: Any, base: Any) -> Handler:
-    """Return the handler of an op with `out`, made from that of the op without.
+    """Return the handler of an op with `out`, made from the handler of the op without.
 
     Args:
         handler: of the op without.
@@ -247,7 +247,7 @@ def writing(handler: Handler, op: Any, base: Any) -> Handler:
 def rounding_once(handler: Handler, *, in_place: bool = False) -> Handler:
     """Return the handler for arguments or results in float16 and bfloat16.
 
-    Results have the dtype that torch's promotion gives, or that of the argument `dtype`.
+    Results have the dtype of the argument `dtype`, or the one that torch's promotion gives.
 
     Args:
         handler: computes in float32 and float64.
@@ -285,7 +285,7 @@ def _rounding_in_place(handler: Handler) -> Handler:
 
 
 def _promoted(tensors: list[torch.Tensor]) -> torch.dtype | None:
-    """Return the dtype of torch's promotion: tensors without dimensions do not count beside others."""
+    """Return the dtype of torch's promotion: tensors without dimensions count only where all are such."""
     counting = [tensor for tensor in tensors if tensor.dim()] or tensors
     dtypes = [tensor.dtype for tensor in counting]
     return functools.reduce(torch.promote_types, dtypes) if dtypes else None

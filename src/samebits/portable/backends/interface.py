@@ -57,7 +57,7 @@ class Backend(Protocol):
         """Compute `a @ b * alpha + added * beta` with (alpha, beta) = scale.
 
         Sizes are (batches, m, n, k), with 0 batches for matrices. a and b have any strides, `added` a shape
-        that expands to that of `out`. Anything may be empty.
+        that expands to the shape of `out`. Anything may be empty.
         """
 
     def reduce(

@@ -98,10 +98,10 @@ def convolve(image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geome
 def convolve_transposed(
     image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, sizes: Sizes
 ) -> Tensor:
-    """Compute the transpose of a convolution: the gradient of its input from `image`, that of its output.
+    """Compute the transpose of a convolution, which is also the gradient of the convolution's input.
 
     Args:
-        image: (samples, output channels, sizes...).
+        image: or the gradient of the output, (samples, output channels, sizes...).
         weight: (output channels, channels / groups, kernel...), as of the convolution.
         bias: (channels), for what torch calls a transposed convolution.
         geometry: of the convolution.

@@ -1,7 +1,7 @@
 """Gradients of gamma and Dirichlet values by the parameters of their distributions.
 
-With F the distribution and f its density, the gradient of x in a is -(dF/da) / f. It is an integral below x,
-and another one above x; that of a positive function is taken, so that nothing cancels: see "Gradients of
+With F the distribution and f its density, the gradient of x in a is -(dF/da) / f. It is an integral below x
+and also one above x. The integral of a positive function is taken, so that nothing cancels: see "Gradients of
 sampled values" in docs/reference/portable-numerics.md.
 """
 

@@ -200,5 +200,5 @@ def _optional(x: Tensor | None) -> Tensor | None:
 
 
 def _dtype(parameter: Tensor | None, x: Tensor) -> torch.dtype:
-    """Return the dtype of the parameter, which may be float32 beside a lower input; that of x without one."""
+    """Return the dtype of a parameter, or of x where there is none."""
     return x.dtype if parameter is None else parameter.dtype

@@ -48,7 +48,7 @@ class Entries(NamedTuple):
 
 
 def entries_of(tensor: Tensor, op: str) -> Entries:
-    """Return the entries of a COO, CSR or CSC tensor; those of CSC come by columns.
+    """Return the entries of a COO, CSR or CSC tensor; the entries of CSC come by columns.
 
     Args:
         tensor: compressed ones without batch dimensions.

@@ -102,12 +102,7 @@ def _erfcx(x: Tensor) -> Tensor:
     for k in range(1, _ERFCX_TERMS):
         term = -(term * square) * (2 * k - 1)
         total = total + term
-    return torch.where(far, total / (beyond * _sqrt_pi()), close)
-
-
-@functools.cache
-def _sqrt_pi() -> float:
-    return math.sqrt(math.pi)
+    return torch.where(far, total / (beyond * math.sqrt(math.pi)), close)
 
 
 @declares_handlers
