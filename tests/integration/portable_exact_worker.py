@@ -103,7 +103,7 @@ def digest(*given: Any) -> str:
 def contents(value: Any) -> bytes:
     """The bytes of a tensor with every NaN alike; the text of anything else."""
     if isinstance(value, torch.Tensor) and value.layout in SPARSE_LAYOUTS:
-        places, numbers, *_ = entries_of(value)
+        places, numbers, *_ = entries_of(value, "the digest")
         return str((value.layout, value.shape)).encode() + contents(places) + contents(numbers)
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return repr(value).encode()
