@@ -24,7 +24,7 @@ import torch
 
 from samebits.portable._dispatch import PortableMode
 from samebits.portable.backends.library import load
-from samebits.portable.kernels.gemm import gemm
+from samebits.portable.kernels.contractions import gemm
 from samebits.portable.ops import activations
 
 if TYPE_CHECKING:

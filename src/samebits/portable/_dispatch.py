@@ -10,19 +10,17 @@ import torch
 
 from samebits._runtime.frames import calling_frame
 from samebits._torch.core import dispatch_mode_class
-from samebits._torch.portable import can_decompose, function_of, is_faking, tracer
+from samebits._torch.portable import can_decompose, function_of, is_faking
 from samebits.portable import ops
 from samebits.portable._exact import SPARSE, Condition, base_name, exactness_of
 from samebits.portable._handling import (
-    REMEMBERED,
     bits_of,
     check,
-    computed,
+    chosen_once,
     for_each,
     handled,
     has_float_number,
     single_op,
-    traced,
 )
 from samebits.portable._refusals import refuse_op, refuse_sparse, refuse_tensor
 from samebits.portable._registry import (
@@ -35,7 +33,7 @@ from samebits.portable._registry import (
     without_out,
     writing,
 )
-from samebits.portable._scan import FLOATS, VIRTUAL, SparseError, first_off_cpu, quick_scan, signature
+from samebits.portable._scan import FLOATS, VIRTUAL, SparseError, first_off_cpu, quick_scan
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -87,7 +85,7 @@ def plan_of(op: Any, families: Families) -> Plan:
     single = None if handler is not None else single_op(op)
     if single is not None:
         return _for_each(op, plan_of(single, families))
-    if handler is None and exactness.kind is not None and exactness.condition is None:
+    if handler is None and exactness.floats and exactness.condition is None:
         return _passed(op)
     if handler is not None:
         rest = handled(op, handler, low_handlers(families)[op], integers=exactness.integers)
@@ -95,7 +93,7 @@ def plan_of(op: Any, families: Families) -> Plan:
         rest = _decomposed(op) if can_decompose(op) else _written_or_refused(op, families)
         if exactness.integers:
             rest = _integers_passed(op, rest)
-    if exactness.kind is not None and exactness.condition is not None:
+    if exactness.floats and exactness.condition is not None:
         rest = _passed_if(op, exactness.condition, rest)
     return rest
 
@@ -194,48 +192,30 @@ def sparse_handlers() -> dict[Any, Handler]:
 
 
 @functools.cache
-def sparse_plan(op: Any) -> Callable[..., Any]:
+def sparse_plan(op: Any) -> Plan:
     """Return the function that runs when this op is called with a COO, CSR or CSC tensor.
 
     Args:
         op: an `OpOverload`, or a higher-order op.
     """
-    is_torchs = getattr(op, "namespace", "") == "aten"
-    if is_torchs and base_name(op) in SPARSE:
-        return lambda args, kwargs, mode: op(*args, **kwargs)  # noqa: ARG005 - of every plan
-    handler = sparse_handlers().get(op) if is_torchs else None
-    known: dict[tuple[Any, ...], Handler] = {}
+    is_atens = getattr(op, "namespace", "") == "aten"
+    if is_atens and base_name(op) in SPARSE:
+        return _passed_on(op)
+    handler = sparse_handlers().get(op) if is_atens else None
 
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
-        tracing = tracer()
-        if tracing is not None:
-            return traced(tracing, op, (args, kwargs), mode)
-        if is_torchs and not has_floats((*args, *kwargs.values())):
-            return op(*args, **kwargs)
-        like = (*signature(args), *kwargs, *signature(kwargs.values()))
-        compute = known.get(like)
-        if compute is None:
-            compute = _chosen_sparse(op, handler, args, kwargs)
-            if len(known) >= REMEMBERED:
-                known.clear()
-            known[like] = compute
-        return op(*args, **kwargs) if compute is op else computed(op, compute, args, kwargs)
+    def choose(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handler:
+        values = (*args, *kwargs.values())
+        elsewhere = first_off_cpu(values)
+        if (is_atens and not has_floats(values)) or (elsewhere is not None and elsewhere.is_meta):
+            return op  # type: ignore[no-any-return]
+        if elsewhere is not None:
+            raise refuse_tensor(op, f"a tensor on {elsewhere.device}")
+        if handler is None:
+            raise refuse_sparse(op)
+        check(op, args, kwargs)
+        return handler
 
-    return run
-
-
-def _chosen_sparse(
-    op: Any, handler: Handler | None, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Handler:
-    elsewhere = first_off_cpu((*args, *kwargs.values()))
-    if elsewhere is not None and elsewhere.is_meta:
-        return op  # type: ignore[no-any-return]
-    if elsewhere is not None:
-        raise refuse_tensor(op, f"a tensor on {elsewhere.device}")
-    if handler is None:
-        raise refuse_sparse(op)
-    check(op, args, kwargs)
-    return handler
+    return chosen_once(op, choose)
 
 
 def has_floats(values: Any) -> bool:

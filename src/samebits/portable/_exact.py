@@ -95,7 +95,7 @@ SINGLE = _names(
 """Ops whose every float output is one IEEE operation, a choice, or a short fixed sequence of these."""
 
 EXACT = COMPARISONS | SINGLE
-"""Ops that compute what is the same everywhere."""
+"""Ops whose results are the same everywhere."""
 
 INTEGERS = _names(
     """
@@ -109,32 +109,22 @@ INTEGERS = _names(
 )
 """Ops that are exact when all that goes in and out is an integer or a bool, whatever the order."""
 
-CHOICES = _names(
-    """
-    clamp clamp_max clamp_min fmax fmin hardtanh maximum minimum relu
-    """
-)
-"""Ops that choose one of their inputs, and are exact but for a zero's sign (NEON and AVX differ there)."""
-
 Condition = Callable[[tuple[Any, ...], dict[str, Any]], bool]
 
-_KINDS = {
-    **dict.fromkeys(MOVES, "move"),
-    **dict.fromkeys(EXACT, "exact"),
-}
+_TORCHS_OWN = MOVES | EXACT | {"_to_copy"}
 
 
 @dataclass(frozen=True)
 class Exactness:
-    """The reliability of torch's own op: when its bits are the same everywhere.
+    """When the bits of torch's own op are the same everywhere.
 
     Args:
-        kind: `move` or `exact`; None if its floats are not the same everywhere.
-        condition: tells whether that holds for some arguments; None if it always does.
-        integers: whether it is exact when everything is an integer or a bool.
+        floats: whether they are for floats.
+        condition: tells for which arguments that holds; None if for all.
+        integers: whether they are when everything is an integer or a bool.
     """
 
-    kind: str | None
+    floats: bool
     condition: Condition | None
     integers: bool
 
@@ -155,9 +145,8 @@ def exactness_of(op: Any) -> Exactness:
     name = base_name(op)
     overload = f"{name}.{overload_name(op).removesuffix('_out')}"
     if overload in _OTHER_OVERLOADS:
-        return Exactness(None, None, overload in _INTEGER_OVERLOADS)
-    kind = "move" if name in _MOVES_UNLESS_ROUNDED else _KINDS.get(name)
-    return Exactness(kind, _CONDITIONS.get(name), name in INTEGERS)
+        return Exactness(False, None, overload in _INTEGER_OVERLOADS)
+    return Exactness(name in _TORCHS_OWN, _CONDITIONS.get(name), name in INTEGERS)
 
 
 def _plain_alpha(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:  # noqa: ARG001
@@ -182,7 +171,6 @@ def _is_integral(dtype: torch.dtype) -> bool:
     return not dtype.is_floating_point and not dtype.is_complex and dtype is not torch.bool
 
 
-_MOVES_UNLESS_ROUNDED = frozenset({"_to_copy", "copy"})
 _CONDITIONS: dict[str, Condition] = {
     "add": _plain_alpha,
     "sub": _plain_alpha,

@@ -64,7 +64,7 @@ _LISTS = ("List[Tensor]", "List[number]")
 def single_op(op: Any) -> Any | None:
     """Return the op of one tensor that a `_foreach_` op repeats, None if there is none.
 
-    Where an in-place op repeats one that has no in-place form (`maximum`), it is the form that exists.
+    An in-place op may repeat an op that has no in-place form, such as `maximum`.
 
     Args:
         op: any op.
@@ -90,7 +90,7 @@ def for_each(op: Any) -> Repeat:
     """Return a function that repeats the op of one tensor as a `_foreach_` op does.
 
     Args:
-        op: the op.
+        op: the `_foreach_` op.
     """
     arguments = arguments_of(op)
     listed = [str(argument.type) in _LISTS for argument in arguments]
@@ -133,7 +133,7 @@ def _call(function: Handler, name: str, given: list[Any], kwargs: dict[str, Any]
     return function(*given, **kwargs)
 
 
-REMEMBERED = 512  # signatures of calls, for each op
+_MOST_SIGNATURES = 512  # of calls, for each op
 _TENSOR = torch.Tensor
 _PLAIN_INDICES = frozenset({torch.int64, torch.bool})
 # Torch checks these on the CPU only, or only where tensors have contents.
@@ -156,7 +156,6 @@ def handled(op: Any, handler: Handler, low: Handler, *, integers: bool) -> Calla
         low: computes it where float16 or bfloat16 is among the dtypes.
         integers: whether torch's own op is exact where there is no float.
     """
-    known: dict[Hashable, Handler] = {}
 
     def choose(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handler:
         bits = bits_of(op, args, kwargs)
@@ -165,23 +164,35 @@ def handled(op: Any, handler: Handler, low: Handler, *, integers: bool) -> Calla
         check(op, args, kwargs)
         return low if bits & LOW else handler
 
+    return chosen_once(op, choose)
+
+
+def chosen_once(op: Any, choose: Callable[[tuple[Any, ...], dict[str, Any]], Handler]) -> Callable[..., Any]:
+    """Return the plan that chooses a handler at the first call of each signature.
+
+    Args:
+        op: the op.
+        choose: returns the handler for the arguments, or `op` itself for torch's own.
+    """
+    known: dict[Hashable, Handler] = {}
+
     def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
         tracing = tracer()
         if tracing is not None:
-            return traced(tracing, op, (args, kwargs), mode)
+            return _traced(tracing, op, (args, kwargs), mode)
         like = call_signature(args, kwargs)
         compute = known.get(like)
         if compute is None:
             compute = choose(args, kwargs)
-            if len(known) >= REMEMBERED:
+            if len(known) >= _MOST_SIGNATURES:
                 known.clear()
             known[like] = compute
-        return op(*args, **kwargs) if compute is op else computed(op, compute, args, kwargs)
+        return op(*args, **kwargs) if compute is op else _computed(op, compute, args, kwargs)
 
     return run
 
 
-def traced(tracing: Any, op: Any, given: tuple[tuple[Any, ...], dict[str, Any]], mode: Any) -> Any:
+def _traced(tracing: Any, op: Any, given: tuple[tuple[Any, ...], dict[str, Any]], mode: Any) -> Any:
     """Run an op while torch traces: the graph gets the op itself, and its parts are computed.
 
     Args:
@@ -197,7 +208,7 @@ def traced(tracing: Any, op: Any, given: tuple[tuple[Any, ...], dict[str, Any]],
         return tracing.__torch_dispatch__(op, (), args, kwargs)
 
 
-def computed(op: Any, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _computed(op: Any, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a handler; where it fails, raise the error that torch raises.
 
     Args:

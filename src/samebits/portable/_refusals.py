@@ -86,6 +86,20 @@ def refuse_arguments(op: Any, error: Exception) -> SamebitsError:
     )
 
 
+def refuse_use(op: str, what: str) -> SamebitsError:
+    """Return the error for a use of an op that its portable kernel does not have.
+
+    Args:
+        op: name of the op, without `aten::`.
+        what: the use, such as `of complex64 tensors`.
+    """
+    return SamebitsError(
+        f"aten::{op}{script_line()} {what} has no portable kernel: use another op there, "
+        "or run without portable mode",
+        slug="portable-op",
+    )
+
+
 def refuse_compiled(name: str) -> SamebitsError:
     """Return the error for code that a compiler of torch would run.
 

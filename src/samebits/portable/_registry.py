@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 
 from samebits._torch.portable import arguments_of
+from samebits.portable._tensors import LOW_PRECISION, raised
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 Handler = Callable[..., Any]
 Table = Mapping[str, Handler]
 Function = TypeVar("Function", bound=Handler)
-LOW_PRECISION = frozenset({torch.float16, torch.bfloat16})
 _OF_FACTORIES = ("dtype", "layout", "device", "pin_memory")
 # Marks of functions.
 _OPS, _SPARSE_OPS = "samebits_ops", "samebits_sparse_ops"
@@ -219,7 +219,7 @@ def _make_in_place(handler: Handler) -> Handler:
 
 
 def writing(handler: Handler, op: Any, base: Any) -> Handler:
-    """Return the handler of an op with `out`, made from that of the op without.
+    """Return the handler of an op with `out`, made from the handler of the op without.
 
     Args:
         handler: of the op without.
@@ -247,7 +247,7 @@ def writing(handler: Handler, op: Any, base: Any) -> Handler:
 def rounding_once(handler: Handler, *, in_place: bool = False) -> Handler:
     """Return the handler for arguments or results in float16 and bfloat16.
 
-    Results have the dtype that torch's promotion gives, or that of the argument `dtype`.
+    Results have the dtype of the argument `dtype`, or the one that torch's promotion gives.
 
     Args:
         handler: computes in float32 and float64.
@@ -274,11 +274,6 @@ def rounding_once(handler: Handler, *, in_place: bool = False) -> Handler:
     return handle
 
 
-def as_dtype(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return `x.to(dtype)`, which takes a microsecond even where there is nothing to do."""
-    return x if x.dtype == dtype else x.to(dtype)
-
-
 def _rounding_in_place(handler: Handler) -> Handler:
     @functools.wraps(handler)
     def handle(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -289,13 +284,8 @@ def _rounding_in_place(handler: Handler) -> Handler:
     return handle
 
 
-def raised(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a float16 or bfloat16 tensor in float32, any other as it is."""
-    return tensor.to(torch.float32) if tensor.dtype in LOW_PRECISION else tensor
-
-
 def _promoted(tensors: list[torch.Tensor]) -> torch.dtype | None:
-    """Return the dtype of torch's promotion: tensors without dimensions do not count beside others."""
+    """Return the dtype of torch's promotion: tensors without dimensions count only where all are such."""
     counting = [tensor for tensor in tensors if tensor.dim()] or tensors
     dtypes = [tensor.dtype for tensor in counting]
     return functools.reduce(torch.promote_types, dtypes) if dtypes else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.digest.native import open_scanner
-from samebits.portable._registry import LOW_PRECISION
+from samebits.portable._tensors import LOW_PRECISION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence

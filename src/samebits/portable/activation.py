@@ -1,4 +1,4 @@
-"""Portable mode begins and ends, in this thread and those it starts; patches of what would get past it."""
+"""Entering and leaving portable mode in a thread and those it starts, and patches of what would bypass it."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def portable() -> Iterator[None]:
 class PortableActivation:
     """One activation of portable mode, in the thread that starts it and in threads started from then on.
 
-    torch keeps dispatch modes per thread. Forked processes have the mode of the thread that forked; others
-    have it when they start it themselves.
+    torch keeps dispatch modes per thread. A forked process has the mode of the thread that forked; any other
+    process has to start it.
 
     Activations nest; each is stopped in the thread that started it, the last one first.
     """
@@ -141,7 +141,7 @@ def _hide_from_loaded_compiler() -> None:
     """Keep torch's compiler, where it is loaded, out of samebits.
 
     It may run in portable mode, where a library compiles (torch.cond, flex_attention) or something was
-    compiled before. Inside a dispatch mode it would trace the mode too, and fail with an error of its own.
+    compiled before. Inside a dispatch mode it would trace the mode too, and fail.
     """
     rules = sys.modules.get(COMPILER_RULES)
     if rules is not None:
@@ -243,7 +243,7 @@ def layers_op_by_op() -> Iterator[None]:
 
     The layers then arrive op by op:
 
-    - The oneDNN LSTM (`mkldnn_rnn_layer`) is one op for a layer and all its steps, with an order of its own.
+    - The oneDNN LSTM (`mkldnn_rnn_layer`) is one op for a layer and all its steps, and adds in another order.
     - The fast paths of `nn.MultiheadAttention`, `nn.TransformerEncoderLayer` and `nn.TransformerEncoder` for
       inference are one op for a layer, and make nested tensors of padded batches.
     """

@@ -42,7 +42,7 @@ class PortableRun:
         """Leave portable mode. Does nothing when it was not entered."""
         CHILDREN.unregister(Phase.PORTABLE, _payload)
         self._imports.remove()
-        if self._activation is not None:  # first, as its patches lie over those of this
+        if self._activation is not None:  # first, for its patches were made after ours
             self._activation.stop()
             self._activation = None
         self._patches.restore()

@@ -9,14 +9,18 @@ import torch
 from samebits._torch.core import dispatch_mode_class, is_virtual
 from samebits._torch.portable import can_decompose, is_faking, overload_name, schema_name
 from samebits.portable._dispatch import PortableMode, has_floats
-from samebits.portable._exact import CHOICES, SPARSE, base_name, exactness_of
+from samebits.portable._exact import SPARSE, base_name, exactness_of
 
 if TYPE_CHECKING:
     import pytest
 
+# Ops that choose one of their inputs, and are exact but for a zero's sign (NEON and AVX differ there).
+_CHOICES = frozenset(
+    {"clamp", "clamp_max", "clamp_min", "fmax", "fmin", "hardtanh", "maximum", "minimum", "relu"}
+)
 # Exact for the values that a handler knows to be there: it sees to zeros, NaNs, ranges and duplicates itself.
 _EXACT_WITH_CARE = (
-    CHOICES
+    _CHOICES
     | SPARSE
     | {
         "_index_put_impl",
@@ -108,7 +112,7 @@ def _is_known(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     if any(is_virtual(tensor) for tensor in tensors):
         return True
     exactness = exactness_of(func)
-    if exactness.kind is not None and (exactness.condition is None or exactness.condition(args, kwargs)):
+    if exactness.floats and (exactness.condition is None or exactness.condition(args, kwargs)):
         return True
     sparse = any(tensor.layout != torch.strided for tensor in tensors)
     return (exactness.integers or sparse) and not has_floats((*args, *kwargs.values()))

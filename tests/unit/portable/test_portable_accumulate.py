@@ -10,7 +10,7 @@ from opinfo import check_op
 from samebits.portable._dispatch import PortableMode
 from samebits.portable.backends.library import load
 from samebits.portable.kernels.reductions import KINDS, accumulate_
-from samebits.portable.reference.accumulate import accumulate as reference
+from samebits.portable.reference.reductions import accumulate as reference
 
 SPECIALS = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, -1e-40]
 

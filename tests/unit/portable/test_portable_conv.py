@@ -10,9 +10,9 @@ import torch
 
 from samebits.portable.backends.library import load
 from samebits.portable.backends.reference import ReferenceBackend
-from samebits.portable.kernels import convolution as kernels
-from samebits.portable.kernels.convolution import Geometry
-from samebits.portable.reference import convolution as reference
+from samebits.portable.kernels import contractions as kernels
+from samebits.portable.kernels.contractions import Geometry
+from samebits.portable.reference import contractions as reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,10 +95,14 @@ def wanted(case: Case) -> list[Tensor]:
     image, weight, bias, gradient, geometry = case
     ones = (1,) * len(case.sizes)
     return [
-        torch.from_numpy(reference.forward(image.numpy(), weight.numpy(), geometry))
+        torch.from_numpy(reference.convolve(image.numpy(), weight.numpy(), geometry))
         + bias.reshape(-1, *ones),
-        torch.from_numpy(reference.transposed(gradient.numpy(), weight.numpy(), geometry, case.sizes)),
-        torch.from_numpy(reference.weight_gradient(gradient.numpy(), image.numpy(), case.kernel, geometry)),
+        torch.from_numpy(
+            reference.convolve_transposed(gradient.numpy(), weight.numpy(), geometry, case.sizes)
+        ),
+        torch.from_numpy(
+            reference.convolution_weight_gradient(gradient.numpy(), image.numpy(), case.kernel, geometry)
+        ),
     ]
 
 
@@ -106,9 +110,9 @@ def computed(case: Case) -> list[Tensor]:
     """The same from the kernels."""
     image, weight, bias, gradient, geometry = case
     return [
-        kernels.forward(image, weight, bias, geometry),
-        kernels.transposed(gradient, weight, None, geometry, case.sizes),
-        kernels.weight_gradient(gradient, image, case.kernel, geometry),
+        kernels.convolve(image, weight, bias, geometry),
+        kernels.convolve_transposed(gradient, weight, None, geometry, case.sizes),
+        kernels.convolution_weight_gradient(gradient, image, case.kernel, geometry),
     ]
 
 
@@ -145,8 +149,8 @@ def test_holes_of_a_stride_may_be_left_out(values: tuple[float, ...], isa: str) 
     geometry = Geometry((2, 3), (1, 0), (1, 2), 1)
     gradient = sprinkle(torch.randn(2, 40, 5, 4) * 1e-20, 1, (0.0, -0.0, 1e-44))
     weight = sprinkle(torch.randn(40, 6, 3, 3) * 1e-22, 2, values)
-    want = reference.transposed(gradient.numpy(), weight.numpy(), geometry, (10, 14))
-    assert bits(kernels.transposed(gradient, weight, None, geometry, (10, 14))) == bits(
+    want = reference.convolve_transposed(gradient.numpy(), weight.numpy(), geometry, (10, 14))
+    assert bits(kernels.convolve_transposed(gradient, weight, None, geometry, (10, 14))) == bits(
         torch.from_numpy(want)
     )
 
@@ -196,21 +200,20 @@ def test_a_sample_alone_has_the_bits_it_has_among_others() -> None:
     torch.manual_seed(6)
     image, weight = torch.randn(9, 5, 7, 7), torch.randn(11, 5, 3, 3)
     geometry = Geometry((1, 1), (1, 1), (1, 1), 1)
-    together = kernels.forward(image, weight, None, geometry)
+    together = kernels.convolve(image, weight, None, geometry)
     for i in range(9):
-        assert bits(kernels.forward(image[i : i + 1], weight, None, geometry)) == bits(together[i : i + 1])
+        assert bits(kernels.convolve(image[i : i + 1], weight, None, geometry)) == bits(together[i : i + 1])
 
 
 def test_nothing_to_compute() -> None:
     geometry = Geometry((1,), (1,), (1,), 1)
     weight, bias = torch.randn(3, 2, 3), torch.randn(3)
-    assert kernels.forward(torch.empty(0, 2, 5), weight, bias, geometry).shape == (0, 3, 5)
+    assert kernels.convolve(torch.empty(0, 2, 5), weight, bias, geometry).shape == (0, 3, 5)
     empty = torch.empty(2, 0, 5)
-    out = kernels.forward(empty, torch.empty(3, 0, 3), bias, geometry)
+    out = kernels.convolve(empty, torch.empty(3, 0, 3), bias, geometry)
     assert torch.equal(out, bias.reshape(3, 1).expand(2, 3, 5))
     gradient = torch.empty(0, 3, 5)
-    assert not kernels.weight_gradient(gradient, torch.empty(0, 2, 5), (3,), geometry).any()
-    assert torch.equal(kernels.bias_gradient(gradient), torch.zeros(3))
+    assert not kernels.convolution_weight_gradient(gradient, torch.empty(0, 2, 5), (3,), geometry).any()
 
 
 def test_the_reference_stands_in_for_the_library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from samebits.portable.backends.library import Kernels, load
-from samebits.portable.kernels.gemm import gemm
-from samebits.portable.reference.contraction import gemm as reference
+from samebits.portable.kernels.contractions import gemm
+from samebits.portable.reference.contractions import gemm as reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ from samebits.portable.backends.reference import ReferenceBackend
 from samebits.portable.kernels import norms
 from samebits.portable.kernels.attention import softmax, softmax_gradient
 from samebits.portable.ops import batch_norm, normalization
+from samebits.portable.reference import attention as reference_attention
 from samebits.portable.reference import norms as reference
-from samebits.portable.reference import softmax as reference_softmax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,8 +66,8 @@ def test_softmax_is_the_reference(dtype: torch.dtype) -> None:
         for log in (False, True):
             name = "log_softmax" if log else "softmax"
             found = softmax(x, 1, log)
-            check(found, getattr(reference_softmax, name)(x.numpy()))
-            want = getattr(reference_softmax, f"{name}_gradient")(found.numpy(), gradient.numpy())
+            check(found, getattr(reference_attention, name)(x.numpy()))
+            want = getattr(reference_attention, f"{name}_gradient")(found.numpy(), gradient.numpy())
             check(softmax_gradient(gradient, found, 1, log), want)
             assert torch.equal(softmax(x.t(), 0, log).t().nan_to_num(7), found.nan_to_num(7))
 
@@ -182,6 +182,25 @@ def test_batch_norm_is_the_reference(
             found.append((*out, *back, *running))
     for one, other in zip(*found, strict=True):
         check(one, other.numpy())
+
+
+@pytest.mark.parametrize("dtype", [*BOTH, torch.float16, torch.bfloat16])
+def test_batch_norm_gradient_does_not_depend_on_the_layout(dtype: torch.dtype) -> None:
+    """A part of channels-last memory is not contiguous itself, but its copy in float32 is channels-last."""
+    whole = numbers((2, 3, 8, 5), torch.float32, 1).to(dtype, memory_format=torch.channels_last)
+    gradient = numbers((2, 3, 4, 5), torch.float32, 2).to(dtype)
+    of_running = torch.promote_types(dtype, torch.float32)
+    gradients = []
+    for x in (whole[:, :, ::2], whole[:, :, ::2].contiguous()):
+        running = torch.zeros(3, dtype=of_running), torch.ones(3, dtype=of_running)
+        _, mean, rstd = batch_norm.native_batch_norm(x, None, None, *running, True, 0.3, 1e-5)
+        gradients.append(
+            batch_norm.native_batch_norm_backward(
+                gradient, x, None, *running, mean, rstd, True, 1e-5, [True] * 3
+            )
+        )
+    for one, other in zip(*gradients, strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("shape", [(0, 4, 5, 5), (3, 4, 0, 5)])

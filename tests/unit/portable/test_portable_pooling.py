@@ -10,7 +10,8 @@ from opinfo import check_op
 from samebits.portable.backends.library import load
 from samebits.portable.kernels.reductions import window_mean, window_spread
 from samebits.portable.ops.pooling import _adaptive, _windows
-from samebits.portable.reference.window import mean, spread
+from samebits.portable.reference.reductions import window_mean as mean
+from samebits.portable.reference.reductions import window_spread as spread
 
 
 @pytest.fixture(params=[("scalar", 1), ("avx2", 2), ("avx512", 1), ("neon", 2)], ids=str)

@@ -324,3 +324,13 @@ def test_what_torch_does_not_take_is_torchs_error(case):
         WRONG[case](tensor, other)
 
     assert str(caught.value)[:40] == str(expected.value)[:40]
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_csr, torch.sparse_csc])
+def test_a_batch_of_compressed_tensors_is_refused_by_the_name_of_the_op(layout):
+    batch = torch.eye(3).expand(2, 3, 3).contiguous().to_sparse(layout=layout)
+    with PortableMode(), pytest.raises(SamebitsError) as caught:
+        batch.to_dense()
+
+    assert str(caught.value).startswith("aten::_to_dense at ")
+    assert f"of a batch of {layout} tensors has no portable kernel" in str(caught.value)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from samebits.portable.kernels.attention import Heads
-    from samebits.portable.kernels.convolution import Geometry, Sizes
+    from samebits.portable.kernels.contractions import Geometry, Sizes
     from samebits.portable.kernels.optimizer import AdamRule, Group, SgdRule
     from samebits.portable.kernels.random import Settings
     from samebits.portable.kernels.reductions import Windows
@@ -49,7 +49,7 @@ class Backend(Protocol):
         """Add up or multiply along the middle one of three sizes, from the first element to each one."""
 
     def softmax_rows(self, name: str, x: Tensor, gradient: Optional, out: Tensor, width: int) -> None:
-        """Compute one of `softmax.NAMES` for each row; x is the result where there is a gradient."""
+        """Compute one of `attention.NAMES` for each row; x is the result where there is a gradient."""
 
     def gemm(
         self, a: Tensor, b: Tensor, added: Optional, scale: tuple[float, float], sizes: Sizes, out: Tensor
@@ -57,7 +57,7 @@ class Backend(Protocol):
         """Compute `a @ b * alpha + added * beta` with (alpha, beta) = scale.
 
         Sizes are (batches, m, n, k), with 0 batches for matrices. a and b have any strides, `added` a shape
-        that expands to that of `out`. Anything may be empty.
+        that expands to the shape of `out`. Anything may be empty.
         """
 
     def reduce(
@@ -69,7 +69,7 @@ class Backend(Protocol):
         """
 
     def accumulate(self, out: Tensor, index: Tensor, src: Tensor, kind: str, *, skip: bool) -> bool:
-        """Compute `accumulate.accumulate_`, or leave `out` alone and return False if an index is no row."""
+        """Compute `reductions.accumulate_`, or leave `out` alone and return False if an index is no row."""
 
     def attend(self, heads: Heads, out: Tensor, logs: Tensor) -> None:
         """Compute `attention.attend`; the last stride of `out` is 1."""

@@ -1,4 +1,4 @@
-"""The C library of the kernels: found, loaded, and checked against the parameters that Python declares."""
+"""Finding and loading the C library of the kernels, and checking it against the parameters in Python."""
 
 from __future__ import annotations
 
@@ -80,9 +80,14 @@ class Kernels:
         """Return the instruction set in use."""
         return bytes(self._library.samebits_portable_isa()).decode()
 
-    def share_threads(self, entry: int, number: int) -> None:
-        """Run on the threads of the OpenMP library with `GOMP_parallel` and `omp_get_thread_num` there."""
-        self._library.samebits_portable_share_threads(entry, number)
+    def share_threads(self, parallel: int, thread_number: int) -> None:
+        """Run on the threads of the OpenMP library with these addresses of two of its functions.
+
+        Args:
+            parallel: `GOMP_parallel`.
+            thread_number: `omp_get_thread_num`.
+        """
+        self._library.samebits_portable_share_threads(parallel, thread_number)
 
     def set_threads(self, count: int) -> None:
         """Use this many threads from now on, whatever `follow` was told."""
@@ -104,9 +109,9 @@ class Kernels:
         from samebits.digest.native import openmp_entry
 
         folder = Path(torch.__file__).parent / "lib"
-        entry, number = openmp_entry(folder), openmp_entry(folder, "omp_get_thread_num")
-        if entry is not None and number is not None:
-            self.share_threads(entry, number)
+        parallel, thread_number = openmp_entry(folder), openmp_entry(folder, "omp_get_thread_num")
+        if parallel is not None and thread_number is not None:
+            self.share_threads(parallel, thread_number)
         self.follow(torch.get_num_threads)
 
     def _ask(self, wanted: Callable[[], int] | None) -> None:

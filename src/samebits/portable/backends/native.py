@@ -10,7 +10,6 @@ import torch
 
 from samebits.portable.backends.native_norms import NativeNorms, address
 from samebits.portable.kernels import activations, attention, elementwise, optimizer, reductions
-from samebits.portable.kernels import reductions as accumulate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from samebits.portable.backends.interface import Optional, ThreeTensors
     from samebits.portable.kernels.attention import Heads
-    from samebits.portable.kernels.convolution import Geometry, Sizes
+    from samebits.portable.kernels.contractions import Geometry, Sizes
     from samebits.portable.kernels.optimizer import AdamRule, Group, SgdRule
     from samebits.portable.kernels.random import Settings
     from samebits.portable.kernels.reductions import Windows
@@ -36,7 +35,7 @@ _UNARY, _BINARY = _codes(elementwise.UNARY), _codes(elementwise.BINARY)
 _ACTIVATIONS = _codes(activations.NAMES)
 _REDUCTIONS = _codes(reductions.NAMES)
 _SOFTMAX = _codes(attention.NAMES)
-_ACCUMULATE = _codes(accumulate.KINDS)
+_ACCUMULATE = _codes(reductions.KINDS)
 _ZEROS = (0.0,) * 4  # as many numbers as an activation takes
 _NO_STRIDES = (0, 0, 0)
 _MOST_AXES = 64

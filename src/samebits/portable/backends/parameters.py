@@ -104,7 +104,7 @@ class BatchNorm(NamedTuple):
 
 
 class BatchNormGradient(NamedTuple):
-    """The gradients of `BatchNorm`, that of x where `out` is."""
+    """The gradients of `BatchNorm`: of weight and bias, and of x unless `out` is 0."""
 
     is_f64: bool
     training: bool
@@ -157,7 +157,7 @@ class Conv(NamedTuple):
 
 
 class ConvWeight(NamedTuple):
-    """The gradient of a convolution's weight from that of its output."""
+    """The gradient of a convolution's weight; `gradient` is of its output."""
 
     is_f64: bool
     image: Address

@@ -7,23 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samebits.portable._arrays import as_array, as_tensor
+from samebits.portable._tensors import as_array, as_tensor
 from samebits.portable.kernels.optimizer import write_back
 from samebits.portable.kernels.random import Kind
 from samebits.portable.reference import (
-    accumulate,
     activations,
     attention,
-    contraction,
-    convolution,
+    contractions,
     elementary,
     norms,
     optimizer,
     random,
     reductions,
-    scans,
-    softmax,
-    window,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +28,7 @@ if TYPE_CHECKING:
 
     from samebits.portable.backends.interface import Optional, ThreeTensors
     from samebits.portable.kernels.attention import Heads
-    from samebits.portable.kernels.convolution import Geometry, Sizes
+    from samebits.portable.kernels.contractions import Geometry, Sizes
     from samebits.portable.kernels.optimizer import AdamRule, Group, SgdRule
     from samebits.portable.kernels.random import Settings
     from samebits.portable.kernels.reductions import Windows
@@ -64,13 +59,13 @@ class ReferenceBackend:
 
     def running(self, x: Tensor, sizes: tuple[int, int, int], out: Tensor, *, product: bool) -> None:
         """See `Backend`."""
-        values = scans.running(as_array(x.view(sizes)), 1, product=product)
+        values = reductions.running(as_array(x.view(sizes)), 1, product=product)
         out.copy_(as_tensor(values.copy()).view(x.shape))
 
     def softmax_rows(self, name: str, x: Tensor, gradient: Optional, out: Tensor, width: int) -> None:
         """See `Backend`."""
         rows = [as_array(t.reshape(-1, width)) for t in (x, gradient) if t is not None]
-        out.copy_(as_tensor(getattr(softmax, name)(*rows)).view(x.shape))
+        out.copy_(as_tensor(getattr(attention, name)(*rows)).view(x.shape))
 
     def gemm(
         self,
@@ -83,7 +78,7 @@ class ReferenceBackend:
     ) -> None:
         """See `Backend`."""
         alpha, beta = scale
-        product = as_tensor(contraction.gemm(a.numpy(force=True), b.numpy(force=True)))
+        product = as_tensor(contractions.gemm(a.numpy(force=True), b.numpy(force=True)))
         if alpha != 1:
             product = product * alpha
         if added is not None:
@@ -107,7 +102,7 @@ class ReferenceBackend:
         rows = out.shape[1]
         if bool(((index >= rows) | (index < (-1 if skip else -rows))).any()):
             return False
-        accumulate.accumulate(as_array(out), as_array(index), as_array(src), kind, skip=skip)
+        reductions.accumulate(as_array(out), as_array(index), as_array(src), kind, skip=skip)
         return True
 
     def attend(self, heads: Heads, out: Tensor, logs: Tensor) -> None:
@@ -125,7 +120,7 @@ class ReferenceBackend:
         self, image: Tensor, weight: Tensor, bias: Optional, geometry: Geometry, out: Tensor
     ) -> None:
         """See `Backend`."""
-        out.copy_(as_tensor(convolution.forward(as_array(image), as_array(weight), geometry)))
+        out.copy_(as_tensor(contractions.convolve(as_array(image), as_array(weight), geometry)))
         _add_to_channels(out, bias)
 
     def convolve_transposed(
@@ -133,14 +128,18 @@ class ReferenceBackend:
     ) -> None:
         """See `Backend`."""
         sizes = tuple(out.shape[2:])
-        out.copy_(as_tensor(convolution.transposed(as_array(image), as_array(weight), geometry, sizes)))
+        out.copy_(
+            as_tensor(contractions.convolve_transposed(as_array(image), as_array(weight), geometry, sizes))
+        )
         _add_to_channels(out, bias)
 
     def convolution_weight(
         self, gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Geometry, out: Tensor
     ) -> None:
         """See `Backend`."""
-        values = convolution.weight_gradient(as_array(gradient), as_array(image), kernel, geometry)
+        values = contractions.convolution_weight_gradient(
+            as_array(gradient), as_array(image), kernel, geometry
+        )
         out.copy_(as_tensor(values))
 
     def layer_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: ThreeTensors) -> None:
@@ -177,15 +176,7 @@ class ReferenceBackend:
         )
         _fill(out, values)
 
-    def batch_norm(
-        self,
-        x: Tensor,  # noqa: ARG002 - of every backend, as the others
-        weight: Optional,  # noqa: ARG002
-        bias: Tensor,  # noqa: ARG002
-        running: tuple[Optional, Optional],  # noqa: ARG002
-        numbers: tuple[float, float],  # noqa: ARG002
-        out: ThreeTensors,  # noqa: ARG002
-    ) -> bool:
+    def batch_norm(self, *_args: object, **_named: object) -> bool:
         """Return False: the reference always takes several calls."""
         return False
 
@@ -227,11 +218,11 @@ class ReferenceBackend:
 
     def window_mean(self, wide: Tensor, dims: tuple[Windows, ...], divisor: int, out: Tensor) -> None:
         """See `Backend`."""
-        window.mean(as_array(wide), as_array(out), _bounds(dims), divisor)
+        reductions.window_mean(as_array(wide), as_array(out), _bounds(dims), divisor)
 
     def window_spread(self, gradient: Tensor, dims: tuple[Windows, ...], divisor: int, out: Tensor) -> None:
         """See `Backend`."""
-        window.spread(as_array(out), as_array(gradient), _bounds(dims), divisor)
+        reductions.window_spread(as_array(out), as_array(gradient), _bounds(dims), divisor)
 
 
 def _random(kind: Kind, key: int, out: Tensor, settings: Settings) -> Array:

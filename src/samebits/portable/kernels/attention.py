@@ -28,7 +28,7 @@ def softmax_gradient(gradient: Tensor, output: Tensor, dim: int, log: bool = Fal
     """Return the gradient of the input of `softmax`.
 
     Args:
-        gradient: that of the output.
+        gradient: of the output.
         output: what `softmax` gave.
         dim: as for `softmax`.
         log: as for `softmax`.
@@ -86,7 +86,7 @@ def attend(heads: Heads) -> tuple[Tensor, Tensor]:
 
 
 def attend_backward(heads: Heads, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of query, key and value; those of keys and values for each head of queries."""
+    """Return the gradients of query, key and value, each of them for every head of queries."""
     batch, count = heads.query.shape[:2]
     of_query, of_key, of_value = (
         torch.zeros((batch, count, *x.shape[2:]), dtype=x.dtype)

@@ -59,7 +59,7 @@ def binary(name: str, x: Tensor, y: Tensor) -> Tensor:
     Args:
         name: one of `BINARY`.
         x: float32 or float64.
-        y: the same dtype; a shape that broadcasts with that of x.
+        y: the same dtype; a shape that broadcasts with the shape of x.
 
     Returns:
         the shape of both together, the same dtype, new memory.

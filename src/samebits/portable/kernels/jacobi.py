@@ -1,7 +1,7 @@
 """Jacobi rotations ("Eigenvalues and singular values" in docs/reference/portable-numerics.md).
 
-Neighbouring rows rotate and change places, the even pairs and the odd ones in turn: after as many stages as
-there are rows, each has met each other one once, and all pairs of a stage rotate together.
+Neighbouring rows rotate and are swapped, even pairs and odd pairs in turn. After as many stages as there are
+rows, every two rows have met once. All pairs of a stage rotate together.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from samebits.portable._arrays import as_array, as_tensor
+from samebits.portable._tensors import as_array, as_tensor
 from samebits.portable.kernels.reductions import sum_products_over
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _angles(problem: Problem, first: slice, second: slice) -> tuple[Array, Array
 
 
 def _turn(first: Array, second: Array, angle: tuple[Array, Array], scratch: Array) -> None:
-    """Set (first, second) to (s first + c second, c first - s second): rotated, in each other's place."""
+    """Set (first, second) to (s first + c second, c first - s second): rotated and swapped."""
     cosine, sine = angle
     a, b, c = scratch[:, :, : first.shape[1]]
     np.multiply(first, cosine, out=a)

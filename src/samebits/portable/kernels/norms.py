@@ -120,7 +120,7 @@ def batch_norm(
         x: (outer, channels, inner), contiguous.
         weight: contiguous, one value for each channel; None for 1.
         bias: likewise.
-        running: mean and variance, None for those that are not kept.
+        running: mean and variance, None for one that is not updated.
         numbers: eps and momentum.
 
     Returns:
@@ -171,7 +171,7 @@ def batch_norm_gradient(
         x: likewise.
         statistics: mean and 1 / sqrt(variance + eps), contiguous, one value for each channel.
         weight: likewise; None for 1.
-        training: the statistics are those of x.
+        training: whether the statistics were computed from x.
         of_input: whether the gradient of x is wanted.
     """
     out = torch.empty_like(x) if of_input else None

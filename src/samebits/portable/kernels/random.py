@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from samebits.portable._arrays import as_array, as_tensor
+from samebits.portable._tensors import as_array, as_tensor
 from samebits.portable.backends import backend_of
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""Reductions, cumulative sums, accumulation into positions and windows: functions of tensors.
+"""Reductions, running sums, accumulation into positions and means over windows: functions of tensors.
 
-Both are in docs/reference/portable-numerics.md. All take float32 or float64 tensors of any strides; `dims` is
+All are in docs/reference/portable-numerics.md. They take float32 or float64 tensors of any strides; `dims` is
 one dimension, several, or None for all. Results are contiguous.
 """
 
@@ -11,7 +11,6 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from torch import Tensor
 
 from samebits.portable.backends import backend_of
 
@@ -54,7 +53,7 @@ def sum_deviations_over(x: Tensor, mean: Tensor, dims: Dims, keepdim: bool = Fal
 
     Args:
         x: the values.
-        mean: as many values as the result has, in its order; its dtype is that of x.
+        mean: as many values as the result has, in its order, with the dtype of x.
         dims: dimensions to sum over.
         keepdim: leave them in the result, with size 1.
     """
@@ -206,7 +205,7 @@ def window_mean(x: Tensor, dims: tuple[Windows, ...], divisor: int) -> Tensor:
 
 
 def window_spread(grad: Tensor, dims: tuple[Windows, ...], divisor: int) -> Tensor:
-    """Return the gradient of `window_mean`'s input from that of its output, which is contiguous."""
+    """Return the gradient of the input of `window_mean`; `grad`, of its output, is contiguous."""
     out = torch.zeros((grad.shape[0], *(d.size for d in dims)), dtype=grad.dtype)
     if grad.numel():
         backend_of(grad).window_spread(grad, dims, divisor, out)

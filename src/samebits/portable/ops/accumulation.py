@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._refusals import refuse_use
 from samebits.portable._registry import handles
+from samebits.portable._tensors import REAL, is_real
 from samebits.portable.kernels.reductions import accumulate_
-from samebits.portable.ops.checks import REAL, is_real, refuse
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -230,7 +228,7 @@ def scatter_reduce(
     if not is_real(self, "scatter_reduce"):
         return torch.scatter_reduce(self, dim, index, src, reduce, include_self=include_self)
     if reduce not in _IDENTITIES:
-        refuse("scatter_reduce", f"with reduce={reduce!r}")
+        raise refuse_use("scatter_reduce", f"with reduce={reduce!r}")
     _check_from_0(index)
     start = self if include_self else self.scatter(dim, index, _IDENTITIES[reduce])
     out = scattered(start, dim, index, src, _KINDS[reduce])

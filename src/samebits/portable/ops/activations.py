@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,7 +13,7 @@ from samebits.portable.kernels.activations import pointwise, pointwise_
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable._registry import Handler, Table
+    from samebits.portable._registry import Table
 
 
 _NOISE_LEAST = 1e-6
@@ -171,32 +172,11 @@ def rrelu_with_noise_backward(
     return out
 
 
-def _of_input(name: str) -> Handler:
-    def forward(self: Tensor) -> Tensor:
-        return pointwise(name, self)
-
-    return forward
-
-
-def _in_place(name: str) -> Handler:
-    def over(self: Tensor) -> Tensor:
-        return pointwise_(name, self)
-
-    return over
-
-
-def _of_gradient(name: str) -> Handler:
-    def backward(grad_output: Tensor, self: Tensor) -> Tensor:
-        return pointwise(name, grad_output, self)
-
-    return backward
-
-
 @declares_handlers
 def _of_one_input() -> Table:
     names = ("silu", "mish", "hardsigmoid", "hardswish")
     return {
-        **{f"aten::{name}": _of_input(name) for name in names},
-        **{f"aten::{name}_": _in_place(name) for name in names},
-        **{f"aten::{name}_backward": _of_gradient(f"{name}_backward") for name in names},
+        **{f"aten::{name}": functools.partial(pointwise, name) for name in names},
+        **{f"aten::{name}_": functools.partial(pointwise_, name) for name in names},
+        **{f"aten::{name}_backward": functools.partial(pointwise, f"{name}_backward") for name in names},
     }

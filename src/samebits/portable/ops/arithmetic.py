@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from samebits.portable._arrays import as_array, as_tensor
 from samebits.portable._registry import handles
+from samebits.portable._tensors import as_array, as_tensor
 from samebits.portable.kernels import elementwise
 from samebits.portable.kernels.activations import pointwise, pointwise_
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def add(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     """Compute `aten::add` with an `alpha`: other * alpha, then the sum."""
     dtype = torch.result_type(self, other)
-    if not dtype.is_floating_point or (alpha == 1 and not isinstance(alpha, bool)):
+    if _is_exact(dtype, alpha):
         return torch.add(self, other, alpha=alpha)
     return pointwise("add_scaled", self.to(dtype), _as_tensor(other, dtype), params=(alpha,))
 
@@ -36,7 +36,7 @@ def add_scalar(self: Tensor, other: float, alpha: float = 1) -> Tensor:
 def sub(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     """Compute `aten::sub` with an `alpha`."""
     dtype = torch.result_type(self, other)
-    if not dtype.is_floating_point or (alpha == 1 and not isinstance(alpha, bool)):
+    if _is_exact(dtype, alpha):
         return torch.sub(self, other, alpha=alpha)
     return pointwise("add_scaled", self.to(dtype), _as_tensor(other, dtype), params=(-alpha,))
 
@@ -51,7 +51,7 @@ def sub_scalar(self: Tensor, other: float, alpha: float = 1) -> Tensor:
 def rsub(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     """Compute `aten::rsub`: other - self * alpha."""
     dtype = torch.result_type(self, other)
-    if not dtype.is_floating_point or (alpha == 1 and not isinstance(alpha, bool)):
+    if _is_exact(dtype, alpha):
         return torch.rsub(self, other, alpha=alpha)
     return pointwise("add_scaled", _as_tensor(other, dtype), self.to(dtype), params=(-alpha,))
 
@@ -86,7 +86,7 @@ def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1)
 @handles("aten::add_.Tensor")
 def add_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     """Compute `aten::add_` with an `alpha`."""
-    if not self.is_floating_point() or (alpha == 1 and not isinstance(alpha, bool)):
+    if _is_exact(self.dtype, alpha):
         return self.copy_(add(self, other, alpha=alpha))
     return pointwise_("add_scaled", self, other, params=(alpha,))
 
@@ -94,7 +94,7 @@ def add_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
 @handles("aten::sub_.Tensor")
 def sub_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     """Compute `aten::sub_` with an `alpha`."""
-    if not self.is_floating_point() or (alpha == 1 and not isinstance(alpha, bool)):
+    if _is_exact(self.dtype, alpha):
         return self.copy_(sub(self, other, alpha=alpha))
     return pointwise_("add_scaled", self, other, params=(-alpha,))
 
@@ -119,6 +119,11 @@ def addcdiv_in_place(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: f
     if not self.is_floating_point():
         return self.copy_(addcdiv(self, tensor1, tensor2, value=value))
     return pointwise_("addcdiv", self, *_alike(tensor1, tensor2), params=(value,))
+
+
+def _is_exact(dtype: torch.dtype, alpha: float) -> bool:
+    """Tell whether torch's own sum is exact: of integers, or where nothing is scaled."""
+    return not dtype.is_floating_point or (alpha == 1 and not isinstance(alpha, bool))
 
 
 def _as_tensor(value: Tensor | float, dtype: torch.dtype) -> Tensor:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._refusals import refuse_use
 from samebits.portable._registry import handles
 from samebits.portable.kernels.attention import Heads, attend, attend_backward, softmax_gradient
 from samebits.portable.kernels.attention import softmax as softmax_kernel
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.reductions import accumulate_, axes, sum_over
-from samebits.portable.ops.checks import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,7 @@ def flash_attention(
 ) -> tuple[Tensor, Tensor]:
     """Compute `aten::_scaled_dot_product_flash_attention_for_cpu`."""
     if dropout_p:
-        refuse("_scaled_dot_product_flash_attention_for_cpu", "with dropout")
+        raise refuse_use("_scaled_dot_product_flash_attention_for_cpu", "with dropout")
     return attend(_heads(query, key, value, attn_mask, is_causal, _roots(query, scale)))
 
 
@@ -91,7 +91,7 @@ def flash_attention_backward(
     """Compute `aten::_scaled_dot_product_flash_attention_for_cpu_backward`, and the weights again."""
     del out, logsumexp
     if dropout_p:
-        refuse("_scaled_dot_product_flash_attention_for_cpu_backward", "with dropout")
+        raise refuse_use("_scaled_dot_product_flash_attention_for_cpu_backward", "with dropout")
     roots = _roots(query, scale)
     heads = _heads(query, key, value, attn_mask, is_causal, roots)
     of_query, of_key, of_value = attend_backward(heads, grad_out)

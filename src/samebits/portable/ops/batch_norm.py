@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable._registry import as_dtype, handles, raised, rounds_itself
+from samebits.portable._registry import handles, rounds_itself
+from samebits.portable._tensors import as_dtype, raised
 from samebits.portable.kernels import norms
 
 if TYPE_CHECKING:
@@ -34,16 +35,18 @@ def native_batch_norm(
     eps: float,
 ) -> Three:
     """Compute `aten::native_batch_norm` and `aten::_native_batch_norm_legit`."""
-    x, restore = _by_channels(input)
+    plain = raised(input)
+    channels_last = _has_channels_last(plain)
+    x = _by_channels(plain, channels_last=channels_last)
     if not training:
         running_mean, running_var = _present(running_mean), _present(running_var)
         rstd = norms.reciprocal_deviation(raised(running_var), eps)
-        out = restore(_scaled(x, raised(running_mean), rstd, weight, bias))
+        out = _scaled(x, raised(running_mean), rstd, weight, bias)
+        out = _restored(out, input.shape, channels_last=channels_last)
         return out.to(input.dtype), input.new_empty(0), input.new_empty(0)
     running, numbers = (running_mean, running_var), (eps, momentum)
-    shift = x.new_zeros(x.shape[1]) if bias is None else raised(bias).contiguous()
-    out, mean, rstd = norms.batch_norm(x, _optional(weight), shift, running, numbers)
-    out = restore(out)
+    out, mean, rstd = norms.batch_norm(x, _optional(weight), _shift(x, bias), running, numbers)
+    out = _restored(out, input.shape, channels_last=channels_last)
     dtype = _statistics_dtype(input, weight, running_mean)
     return as_dtype(out, input.dtype), as_dtype(mean, dtype), as_dtype(rstd, dtype)
 
@@ -143,15 +146,18 @@ def native_batch_norm_backward(
     output_mask: Mask,
 ) -> Gradients:
     """Compute `aten::native_batch_norm_backward`."""
-    x, restore = _by_channels(input)
-    gradient = _like(grad_out, input)
+    plain = raised(input)
+    channels_last = _has_channels_last(plain)
+    x, gradient = (_by_channels(t, channels_last=channels_last) for t in (plain, raised(grad_out)))
     mean, rstd = _statistics(running_mean, running_var, save_mean, save_invstd, train=train, eps=eps)
     of_input, of_weight, of_bias = norms.batch_norm_gradient(
         gradient, x, (mean, rstd), _optional(weight), training=train, of_input=output_mask[0]
     )
+    if of_input is not None:
+        of_input = as_dtype(_restored(of_input, input.shape, channels_last=channels_last), input.dtype)
     dtype = input.dtype if weight is None else weight.dtype
     return (
-        None if of_input is None else as_dtype(restore(of_input), input.dtype),
+        of_input,
         as_dtype(of_weight, dtype) if output_mask[1] else None,
         as_dtype(of_bias, dtype) if output_mask[2] else None,
     )
@@ -178,45 +184,34 @@ def batch_norm_backward(
     )
 
 
-class _Restore:
-    """A function that gives (outer, channels, inner) the shape and the memory order of the input."""
-
-    def __init__(self, shape: torch.Size, order: tuple[int, ...] | None) -> None:
-        self._shape, self._order = shape, order
-
-    def __call__(self, out: Tensor) -> Tensor:
-        if self._order is None:
-            return out.view(self._shape)
-        moved = out.view([self._shape[0], *self._shape[2:], self._shape[1]])
-        return moved.permute(self._order)
+def _has_channels_last(x: Tensor) -> bool:
+    """Tell whether channels are last in the memory of a tensor of more than two dimensions."""
+    return x.dim() > 2 and not x.is_contiguous() and x.movedim(1, -1).is_contiguous()
 
 
-def _by_channels(x: Tensor) -> tuple[Tensor, _Restore]:
-    """Return the input as contiguous (outer, channels, inner); inner is 1 if channels are last in memory."""
-    plain = raised(x)
-    if plain.dim() > 2 and not plain.is_contiguous() and plain.movedim(1, -1).is_contiguous():
-        order = (0, x.dim() - 1, *range(1, x.dim() - 1))
-        return plain.movedim(1, -1).reshape(-1, x.shape[1], 1), _Restore(x.shape, order)
-    inner = plain.numel() // max(x.shape[0] * x.shape[1], 1)
-    return plain.contiguous().view(x.shape[0], x.shape[1], inner), _Restore(x.shape, None)
+def _by_channels(x: Tensor, *, channels_last: bool) -> Tensor:
+    """Return a tensor as contiguous (outer, channels, inner); inner is 1 if channels are last in memory."""
+    if channels_last:
+        return x.movedim(1, -1).contiguous().view(-1, x.shape[1], 1)
+    inner = x.numel() // max(x.shape[0] * x.shape[1], 1)
+    return x.contiguous().view(x.shape[0], x.shape[1], inner)
 
 
-def _like(gradient: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient laid out as `_by_channels` lays out x."""
-    plain = raised(gradient)
-    if x.dim() > 2 and not x.is_contiguous() and x.movedim(1, -1).is_contiguous():
-        return plain.movedim(1, -1).contiguous().view(-1, x.shape[1], 1)
-    inner = plain.numel() // max(x.shape[0] * x.shape[1], 1)
-    return plain.contiguous().view(x.shape[0], x.shape[1], inner)
+def _restored(out: Tensor, shape: torch.Size, *, channels_last: bool) -> Tensor:
+    """Return the result, laid out by `_by_channels`, in the shape and the memory order of the input."""
+    if not channels_last:
+        return out.view(shape)
+    return out.view([shape[0], *shape[2:], shape[1]]).movedim(-1, 1)
 
 
 def _scaled(x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     scale = rstd if weight is None else rstd * raised(weight)
-    return norms.scale_channels(x, mean.contiguous(), scale.contiguous(), _shift(rstd, bias))
+    return norms.scale_channels(x, mean.contiguous(), scale.contiguous(), _shift(x, bias))
 
 
-def _shift(like: Tensor, bias: Tensor | None) -> Tensor:
-    return torch.zeros_like(like) if bias is None else raised(bias).contiguous()
+def _shift(x: Tensor, bias: Tensor | None) -> Tensor:
+    """Return the bias, or a zero for each channel."""
+    return x.new_zeros(x.shape[1]) if bias is None else raised(bias).contiguous()
 
 
 def _optional(x: Tensor | None) -> Tensor | None:

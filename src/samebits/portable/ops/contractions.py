@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.errors import SamebitsError
-from samebits.portable._registry import handles, raised, rounds_itself
-from samebits.portable.kernels.gemm import gemm
-from samebits.portable.ops.checks import REAL
+from samebits.portable._registry import handles, rounds_itself
+from samebits.portable._tensors import REAL, raised
+from samebits.portable.kernels.contractions import gemm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -203,7 +203,7 @@ def _check_vector(name: str, matrix: Tensor, vector: Tensor) -> None:
 
 
 _ROW_BYTES = 16
-"""torch's rows begin at multiples of it, as it asks of the inputs, which the result may be next."""
+"""Rows of torch's result begin at multiples of it, so that the result can be an input of the next product."""
 
 
 @handles("aten::_grouped_mm")
@@ -216,7 +216,7 @@ def grouped_mm(
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Compute `aten::_grouped_mm`: `offs` has the ends of the groups; outside of them the result is +0."""
-    del bias, out_dtype  # torch takes no bias, and no other dtype than that of self
+    del bias, out_dtype  # torch takes no bias, and only the dtype of self
     left, right = raised(self), raised(mat2)
     if offs is None:
         return _in_padded_rows(gemm(left, right), self.dtype)

@@ -217,7 +217,7 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tens
 
 
 def _range(x: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
-    """Return the bounds in the dtype of x; where both are the same, those of its values."""
+    """Return the bounds in the dtype of x; where both are the same, the least and greatest value of x."""
     if low == high and x.numel():
         least, most = x.min(), x.max()
     else:

@@ -8,21 +8,21 @@ import torch
 
 from samebits.errors import SamebitsError
 from samebits.portable._registry import handles
-from samebits.portable.kernels.convolution import (
+from samebits.portable._tensors import REAL
+from samebits.portable.kernels.contractions import (
     Geometry,
-    bias_gradient,
-    forward,
-    transposed,
-    weight_gradient,
+    convolution_weight_gradient,
+    convolve,
+    convolve_transposed,
 )
-from samebits.portable.ops.checks import REAL
+from samebits.portable.kernels.reductions import sum_over
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from samebits.portable.kernels.convolution import Index, Sizes
+    from samebits.portable.kernels.contractions import Index, Sizes
 
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
@@ -52,7 +52,7 @@ def convolution(
     if transposed:
         out = _transposed(input, weight, bias, geometry, extra)
     else:
-        out = forward(input, weight, bias, geometry)
+        out = convolve(input, weight, bias, geometry)
     return _like(out, input, weight)
 
 
@@ -82,9 +82,11 @@ def convolution_backward(
         )
     if output_mask[1]:
         pair = (input, grad_output) if transposed else (grad_output, input)
-        of_weight = _like(weight_gradient(*pair, tuple(weight.shape[2:]), geometry), input, weight)
+        of_weight = _like(
+            convolution_weight_gradient(*pair, tuple(weight.shape[2:]), geometry), input, weight
+        )
     if output_mask[2]:
-        of_bias = bias_gradient(grad_output)
+        of_bias = sum_over(grad_output, (0, *range(2, grad_output.dim())))
     return of_input, of_weight, of_bias
 
 
@@ -92,9 +94,9 @@ def _input_gradient(
     gradient: Tensor, image: Tensor, weight: Tensor, geometry: Geometry, *, is_transposed: bool
 ) -> Tensor:
     if not is_transposed:
-        return transposed(gradient, weight, None, geometry, tuple(image.shape[2:]))
+        return convolve_transposed(gradient, weight, None, geometry, tuple(image.shape[2:]))
     # Beyond the positions that reach an input there may be some that output_padding added.
-    inputs = forward(gradient, weight, None, geometry)
+    inputs = convolve(gradient, weight, None, geometry)
     reached: Index = (..., *(slice(n) for n in image.shape[2:]))
     return inputs[reached].contiguous()
 
@@ -109,7 +111,7 @@ def _transposed(
             image.shape[2:], stride, padding, dilation, weight.shape[2:], extra, strict=True
         )
     )
-    return transposed(image, weight, bias, geometry, sizes)
+    return convolve_transposed(image, weight, bias, geometry, sizes)
 
 
 def _each(value: Sequence[int], dims: int) -> Sizes:

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from samebits.portable._arrays import as_array, as_tensor
+from samebits.portable._refusals import refuse_use
 from samebits.portable._registry import handles
+from samebits.portable._tensors import REAL, as_array, as_tensor
+from samebits.portable.kernels.contractions import gemm
 from samebits.portable.kernels.elementwise import sqrt
-from samebits.portable.kernels.gemm import gemm
 from samebits.portable.kernels.jacobi import SMALLEST, Problem, rotate
 from samebits.portable.kernels.random import order
 from samebits.portable.kernels.reductions import sum_magnitudes_over, sum_products_over, sum_squares_over
-from samebits.portable.ops.checks import REAL, refuse
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Reflection = tuple["Tensor", "Tensor"]
+    Reflection = tuple[Tensor, Tensor]
+    Solved = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 @handles("aten::linalg_qr")
@@ -239,7 +240,7 @@ def _bound(self: Tensor, atol: Tensor | None, rtol: Tensor | None, greatest: Ten
 
 def _stacked(a: Tensor, op: str) -> Tensor:
     if a.dtype not in REAL:
-        refuse(op, f"of {a.dtype} tensors")
+        raise refuse_use(op, f"of {a.dtype} tensors")
     return a.to(torch.float64).reshape(a.shape[:-2].numel(), *a.shape[-2:])
 
 
@@ -288,11 +289,6 @@ def _signs(rows: Tensor) -> Tensor:
     return torch.where(rows.gather(2, largest) < 0, -1.0, 1.0).to(rows.dtype)
 
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    Solved = tuple[Tensor, Tensor, Tensor, Tensor]
-
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
@@ -338,7 +334,7 @@ _DEGREE = 18  # 1 / 19! is below the accuracy of float64
 def linalg_matrix_exp(self: Tensor) -> Tensor:
     """Compute `aten::linalg_matrix_exp`: a Taylor polynomial, squared as often as the matrix was halved."""
     if self.dtype not in REAL:
-        refuse("linalg_matrix_exp", f"of {self.dtype} tensors")
+        raise refuse_use("linalg_matrix_exp", f"of {self.dtype} tensors")
     n = self.shape[-1]
     a = self.to(torch.float64).reshape(self.shape[:-2].numel(), n, n)
     norms = as_array(sum_magnitudes_over(a, 1)).max(1, initial=0.0)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from samebits.portable._refusals import refuse_use
 from samebits.portable._registry import declares_handlers, handles, rounds_itself
 from samebits.portable.kernels import random as kernels
 from samebits.portable.kernels.elementwise import sqrt, unary
-from samebits.portable.ops.checks import refuse
 from samebits.portable.ops.random import (
     PLAIN_OVERLOADS,
     compute_dtype,
@@ -290,7 +290,7 @@ def poisson(self: Tensor, generator: Any = None) -> Tensor:
     if self.numel() and not bool((self >= 0).all()):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     if self.numel() and not bool((self <= _LARGEST_RATE).all()):
-        refuse("poisson", f"of a rate above {_LARGEST_RATE}")
+        raise refuse_use("poisson", f"of a rate above {_LARGEST_RATE}")
     out = torch.empty_like(self)
     if not needs_values(out):
         return out
@@ -317,7 +317,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
     limit = -unary("log1p", -torch.where(turned, 1 - chance, chance))
     mean = n * torch.where(turned, 1 - chance, chance)
     if bool((~(mean <= _LARGEST_RATE) & ~chance.isnan()).any()):
-        refuse(
+        raise refuse_use(
             "binomial", f"of more than {_LARGEST_RATE} expected successes, or failures if these are fewer,"
         )
     drawn = _rings(n, limit, next_key(generator))

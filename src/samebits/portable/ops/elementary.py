@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable._registry import declares_handlers, handles
-from samebits.portable.kernels.elementwise import binary, unary, unary_
+from samebits.portable.kernels.elementwise import UNARY, binary, sqrt, unary, unary_
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,36 +18,19 @@ if TYPE_CHECKING:
 
     from samebits.portable._registry import Handler, Table
 
-_UNARY = [
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "tanh",
-    "sigmoid",
-    "erf",
-    "erfc",
-    "rsqrt",
-    "sinh",
-    "cosh",
-    "asin",
-    "acos",
-    "atan",
-    "asinh",
-    "acosh",
-    "atanh",
-    "sin",
-    "cos",
-    "tan",
-    "sinc",
-    "erfinv",
-    "lgamma",
-    "digamma",
-]
-_BINARY = ["atan2", "hypot", "logaddexp", "logaddexp2"]
+# The others have an op of another name, or one with more parameters.
+_UNARY = tuple(name for name in UNARY if name not in {"ndtr", "log_ndtr", "logit"})
+_BINARY = ("atan2", "hypot", "logaddexp", "logaddexp2")
+_SIMPLE_POWERS: dict[float, Callable[[Tensor], Tensor]] = {
+    0: torch.ones_like,
+    1: torch.clone,
+    2: lambda x: x * x,
+    3: lambda x: (x * x) * x,
+    0.5: sqrt,
+    -0.5: lambda x: unary("rsqrt", x),
+    -1: torch.reciprocal,
+    -2: lambda x: torch.reciprocal(x * x),
+}
 
 
 def _floating(x: Tensor) -> Tensor:
@@ -57,13 +40,6 @@ def _floating(x: Tensor) -> Tensor:
 def _unary(name: str) -> Handler:
     def handle(self: Tensor) -> Tensor:
         return unary(name, _floating(self))
-
-    return handle
-
-
-def _unary_in_place(name: str) -> Handler:
-    def handle(self: Tensor) -> Tensor:
-        return unary_(name, self)
 
     return handle
 
@@ -163,24 +139,8 @@ def pow_scalar(self: Tensor, exponent: float) -> Tensor:
     if not dtype.is_floating_point:
         return torch.pow(self, exponent)
     x = self.to(dtype)
-    known = _simple_powers().get(exponent)
+    known = _SIMPLE_POWERS.get(exponent)
     return known(x) if known is not None else binary("pow", x, torch.tensor(exponent, dtype=dtype))
-
-
-@functools.cache
-def _simple_powers() -> dict[float, Callable[[Tensor], Tensor]]:
-    from samebits.portable.kernels.elementwise import sqrt
-
-    return {
-        0: torch.ones_like,
-        1: torch.clone,
-        2: lambda x: x * x,
-        3: lambda x: (x * x) * x,
-        0.5: sqrt,
-        -0.5: lambda x: unary("rsqrt", x),
-        -1: torch.reciprocal,
-        -2: lambda x: torch.reciprocal(x * x),
-    }
 
 
 @handles("aten::pow.Tensor_Tensor")
@@ -219,7 +179,7 @@ def _of_one_name() -> Table:
     xlogy, xlog1py = _binary("xlogy"), _binary("xlog1py")
     return {
         **{f"aten::{name}": _unary(name) for name in _UNARY},
-        **{f"aten::{name}_": _unary_in_place(name) for name in _UNARY},
+        **{f"aten::{name}_": functools.partial(unary_, name) for name in _UNARY},
         **{f"aten::{name}": _binary(name) for name in _BINARY},
         "aten::special_ndtr": _unary("ndtr"),
         "aten::special_log_ndtr": _unary("log_ndtr"),

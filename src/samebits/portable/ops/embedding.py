@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable._registry import handles
-from samebits.portable.kernels.gemm import gemm
+from samebits.portable.kernels.contractions import gemm
 from samebits.portable.kernels.reductions import accumulate_
 from samebits.portable.ops.reductions import vector_norm
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable._registry import handles
-from samebits.portable.kernels.gemm import gemm
+from samebits.portable.kernels.contractions import gemm
 from samebits.portable.kernels.reductions import accumulate_, sum_products_over
 from samebits.portable.ops.conversions import linspace
 from samebits.portable.ops.interpolation import cubic_weights
@@ -39,9 +39,6 @@ class _Sampling:
     mode: int
     padding: int
     align: bool
-
-
-_Corner = tuple[torch.Tensor, torch.Tensor, tuple[_Tap, ...]]
 
 
 def _position(x: Tensor, size: int, align: bool) -> tuple[Tensor, float]:

@@ -1,28 +1,32 @@
 """Gradients of gamma and Dirichlet values by the parameters of their distributions.
 
-With F the distribution and f its density, the gradient of x in a is -(dF/da) / f. It is an integral below x,
-and another one above x; that of a positive function is taken, so that nothing cancels: see "Gradients of
+With F the distribution and f its density, the gradient of x in a is -(dF/da) / f. It is an integral below x
+and also one above x. The integral of a positive function is taken, so that nothing cancels: see "Gradients of
 sampled values" in docs/reference/portable-numerics.md.
 """
 
 from __future__ import annotations
 
+import functools
+from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
 from samebits.portable._registry import handles
 from samebits.portable.kernels.elementwise import sqrt, unary
-from samebits.portable.kernels.quadrature import nodes
 
 if TYPE_CHECKING:
     from torch import Tensor
-
 
 _DEPTH = 36.0  # integrals end where the integrand is e^-36 of its start
 _STEPS = 12  # of Newton's method: any end near that depth will do
 _TERMS = 24
 _LEAST = 2.0**-1022
+_DEGREE = 48  # of the Legendre polynomial whose zeros are the nodes
+_DIGITS = 60
+_CELLS = 400  # fine enough that each of them has one zero at most
+_REFINEMENTS = 8
 
 
 @handles("aten::_standard_gamma_grad")
@@ -56,7 +60,7 @@ def _gamma_integral(alpha: Tensor, x: Tensor) -> Tensor:
     sign = torch.where(d < 0, -1.0, 1.0).to(torch.float64)
     end = _gamma_end(alpha, x, sign)
     total = torch.zeros_like(x)
-    for node, weight in nodes():
+    for node, weight in quadrature_nodes():
         v = end * node
         depth = (sign * alpha) * v - x * unary("expm1", sign * v)
         total = total + (unary("exp", depth) * (d.abs() + v)) * weight
@@ -141,7 +145,7 @@ def _beta_integral(side: _Beta) -> Tensor:
     level = torch.where(flat, unary("exp", power * last), 0.0)
     end = torch.where(flat, _DEPTH, _beta_end(side, power, last))
     total = torch.zeros_like(p)
-    for node, weight in nodes():
+    for node, weight in quadrature_nodes():
         v = end * node
         base = _base(side, v)
         near = unary("exp", power * base - p * v) * (side.d + torch.where(side.lower, v, base))
@@ -163,3 +167,36 @@ def _beta_end(side: _Beta, power: Tensor, last: Tensor) -> Tensor:
         decayed = side.y * unary("exp", -end)
         end = end - value / (side.p - power * (decayed / (side.rest - side.y * unary("expm1", -end))))
     return end
+
+
+@functools.cache
+def quadrature_nodes() -> tuple[tuple[float, float], ...]:
+    """Return the nodes of Gauss and Legendre in (0, 1), ascending, each with its weight; weights sum to 1."""
+    with localcontext() as context:
+        context.prec = _DIGITS
+        grid = [Decimal(cell) / _CELLS for cell in range(_CELLS + 1)]
+        signs = [_legendre(point)[0] > 0 for point in grid]
+        starts = [cell for cell in range(_CELLS) if signs[cell] != signs[cell + 1]]
+        positive = [_refined((grid[cell] + grid[cell + 1]) / 2) for cell in starts]
+        lower = [((1 - x) / 2, weight / 2) for x, weight in reversed(positive)]
+        upper = [((1 + x) / 2, weight / 2) for x, weight in positive]
+        return tuple((float(x), float(weight)) for x, weight in lower + upper)
+
+
+def _legendre(x: Decimal) -> tuple[Decimal, Decimal]:
+    """Return the polynomials of the degree and of the one below it."""
+    before, value = Decimal(1), x
+    for k in range(2, _DEGREE + 1):
+        before, value = value, ((2 * k - 1) * x * value - (k - 1) * before) / k
+    return value, before
+
+
+def _refined(x: Decimal) -> tuple[Decimal, Decimal]:
+    """Return the zero near x, by Newton's method, and its weight in (-1, 1)."""
+    for _ in range(_REFINEMENTS):
+        value, before = _legendre(x)
+        slope = _DEGREE * (before - x * value) / (1 - x * x)
+        x = x - value / slope
+    value, before = _legendre(x)
+    slope = _DEGREE * (before - x * value) / (1 - x * x)
+    return x, 2 / ((1 - x * x) * slope * slope)

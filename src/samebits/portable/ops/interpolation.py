@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from samebits.portable._arrays import as_tensor
 from samebits.portable._registry import declares_handlers, handles
+from samebits.portable._tensors import as_tensor
 from samebits.portable.kernels.reductions import accumulate_
 from samebits.portable.ops.accumulation import index_add
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from samebits.portable._arrays import as_array, as_tensor
+from samebits.portable._refusals import refuse_use
 from samebits.portable._registry import handles
+from samebits.portable._tensors import REAL, as_array, as_tensor
+from samebits.portable.kernels.contractions import gemm
 from samebits.portable.kernels.elementwise import sqrt, unary
-from samebits.portable.kernels.gemm import gemm
-from samebits.portable.ops.checks import REAL, refuse
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def _matrices(x: Tensor, op: str) -> Tensor:
     """Return a contiguous copy as (batch, rows, columns)."""
     if x.dtype not in REAL:
-        refuse(op, f"of {x.dtype} tensors")
+        raise refuse_use(op, f"of {x.dtype} tensors")
     rows, columns = x.shape[-2:]
     return x.clone(memory_format=torch.contiguous_format).reshape(x.shape[:-2].numel(), rows, columns)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable._registry import LOW_PRECISION, as_dtype, handles, rounding_once, rounds_itself
+from samebits.portable._registry import handles, rounding_once, rounds_itself
+from samebits.portable._tensors import LOW_PRECISION, as_dtype
 from samebits.portable.kernels.activations import common_shape, pointwise
 from samebits.portable.kernels.reductions import mean_over, sum_over
 
@@ -293,7 +294,7 @@ def _sample_gradient(grad_output: Tensor, scores: Tensor, reduction: int) -> Ten
 
 
 def _to_both(values: Tensor, labels: Tensor, grad: Tensor) -> Tensor:
-    """Return each value as the gradient of its own score, and minus their sum as that of the label's."""
+    """Return each value as the gradient of its score, and minus their sum as the gradient of the label's."""
     total = torch.neg(sum_over(values, 1, keepdim=True))
     return torch.mul(values.scatter(1, labels.unsqueeze(1), total), grad)
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable._registry import as_dtype, handles, raised, rounds_itself
+from samebits.portable._registry import handles, rounds_itself
+from samebits.portable._tensors import as_dtype, raised
 from samebits.portable.kernels import norms
 from samebits.portable.kernels.elementwise import sqrt, unary
 from samebits.portable.kernels.reductions import mean_over, sum_products_over, sum_squares_over
@@ -39,7 +40,7 @@ def layer_norm(
     rows = math.prod(input.shape[:leading])
     out, mean, rstd = norms.layer_norm(_plain(input), _optional(weight), _optional(bias), rows, eps)
     shape = (*input.shape[:leading], *(1 for _ in normalized_shape))
-    statistics_dtype = _statistics_dtype(input, weight)
+    statistics_dtype = _dtype(weight, input)
     mean, rstd = (as_dtype(t.view(shape), statistics_dtype) for t in (mean, rstd))
     return as_dtype(out, input.dtype), mean, rstd
 
@@ -90,7 +91,7 @@ def group_norm(
         return torch.empty_like(input), nothing, nothing.clone()
     x = _plain(input).view(N, C, HxW)
     out, mean, rstd = norms.group_norm(x, _optional(weight), _optional(bias), group, eps)
-    statistics_dtype = _statistics_dtype(input, weight)
+    statistics_dtype = _dtype(weight, input)
     mean, rstd = (as_dtype(t, statistics_dtype) for t in (mean, rstd))
     return as_dtype(out.view(input.shape), input.dtype), mean, rstd
 
@@ -199,9 +200,5 @@ def _optional(x: Tensor | None) -> Tensor | None:
 
 
 def _dtype(parameter: Tensor | None, x: Tensor) -> torch.dtype:
+    """Return the dtype of a parameter, or of x where there is none."""
     return x.dtype if parameter is None else parameter.dtype
-
-
-def _statistics_dtype(x: Tensor, weight: Tensor | None) -> torch.dtype:
-    """Return the dtype of the weight, which may be float32 beside a lower input; that of x without one."""
-    return _dtype(weight, x)

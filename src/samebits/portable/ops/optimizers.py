@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable._registry import LOW_PRECISION, handles, raised, rounds_itself
+from samebits.portable._registry import handles, rounds_itself
+from samebits.portable._tensors import LOW_PRECISION, raised
 from samebits.portable.kernels import optimizer as kernels
 from samebits.portable.kernels.elementwise import sqrt
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from torch import Tensor
-
-Lists = "Sequence[Sequence[Tensor]]"
 
 
 @handles("aten::_fused_adam_", "aten::_fused_adam_.tensor_lr")

@@ -14,9 +14,6 @@ from samebits._torch.portable import unique_ascending
 from samebits.portable._registry import handles, rounds_itself
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._refusals import refuse_use
 from samebits.portable._registry import declares_handlers, handles
+from samebits.portable._tensors import REAL
 from samebits.portable.kernels.reductions import Windows, accumulate_, window_mean, window_spread
-from samebits.portable.ops.checks import REAL, refuse
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -71,7 +72,7 @@ def _three(dims: tuple[Windows, ...]) -> tuple[Windows, ...]:
 
 def _mean(self: Tensor, dims: tuple[Windows, ...], divisor: int | None) -> Tensor:
     if self.dtype not in REAL:
-        refuse("avg_pool", f"of {self.dtype} tensors")
+        raise refuse_use("avg_pool", f"of {self.dtype} tensors")
     leading = self.shape[: self.dim() - len(dims)]
     three = _three(dims)
     planes = self.reshape(leading.numel(), *(d.size for d in three)).contiguous()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.errors import SamebitsError
-from samebits.portable._registry import LOW_PRECISION, declares_handlers, handles, rounds_itself
+from samebits.portable._registry import declares_handlers, handles, rounds_itself
+from samebits.portable._tensors import LOW_PRECISION
 from samebits.portable.kernels import random as kernels
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from samebits.portable._registry import handles_sparse, raised
+from samebits.portable._refusals import refuse_use
+from samebits.portable._registry import handles_sparse
+from samebits.portable._tensors import raised
 from samebits.portable.kernels.reductions import accumulate_
-from samebits.portable.ops.checks import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,11 +47,12 @@ class Entries(NamedTuple):
         return self.values.reshape(self.values.shape[0], self.values.shape[1:].numel())
 
 
-def entries_of(tensor: Tensor) -> Entries:
-    """Return the entries of a COO, CSR or CSC tensor; those of CSC come by columns.
+def entries_of(tensor: Tensor, op: str) -> Entries:
+    """Return the entries of a COO, CSR or CSC tensor; the entries of CSC come by columns.
 
     Args:
         tensor: compressed ones without batch dimensions.
+        op: the op that needs them, for the refusal.
     """
     if tensor.layout == torch.sparse_coo:
         sizes = tensor.shape[: tensor.sparse_dim()]
@@ -59,7 +61,7 @@ def entries_of(tensor: Tensor) -> Entries:
     starts = tensor.crow_indices() if by_rows else tensor.ccol_indices()
     others = (tensor.col_indices() if by_rows else tensor.row_indices()).to(torch.int64)
     if starts.dim() > 1:
-        refuse(f"a batch of {tensor.layout} tensors", "as one tensor")
+        raise refuse_use(op, f"of a batch of {tensor.layout} tensors")
     counts = starts.to(torch.int64).diff()
     lines = torch.repeat_interleave(torch.arange(counts.numel()), counts)
     index = torch.stack([lines, others] if by_rows else [others, lines])
@@ -71,7 +73,7 @@ def coalesce(self: Tensor) -> Tensor:
     """Compute `aten::_coalesce`: from +0, entries with the same index are added in the order of storage."""
     if self.is_coalesced():
         return self
-    entries = entries_of(self)
+    entries = entries_of(self, "_coalesce")
     keys, row_of = torch.unique(entries.keys(), return_inverse=True)
     values = _added(torch.zeros((keys.numel(), entries.columns().shape[1])), row_of, entries.columns())
     return _made(self, _indices_of(keys, entries.sizes), values.reshape(-1, *entries.values.shape[1:]), True)
@@ -81,7 +83,7 @@ def coalesce(self: Tensor) -> Tensor:
 def to_dense(self: Tensor, dtype: torch.dtype | None = None, masked_grad: bool | None = None) -> Tensor:
     """Compute `aten::_to_dense`: +0 where nothing is stored."""
     del masked_grad
-    entries = entries_of(_whole(self))
+    entries = entries_of(_whole(self), "_to_dense")
     columns = entries.columns()
     out = columns.new_zeros((entries.sizes.numel(), columns.shape[1]))
     out[entries.keys()] = columns
@@ -112,9 +114,9 @@ def to_copy(self: Tensor, *, dtype: torch.dtype | None = None, **kwargs: Any) ->
     """Compute `aten::_to_copy` to another float dtype."""
     asked = {name: value for name, value in kwargs.items() if name in {"layout", "device"}}
     if asked.get("layout") not in {None, self.layout} or asked.get("device") not in {None, self.device}:
-        refuse("_to_copy", "of a sparse tensor to another layout or device")
+        raise refuse_use("_to_copy", "of a sparse tensor to another layout or device")
     if dtype is not None and not dtype.is_floating_point:
-        refuse("_to_copy", "of a sparse tensor of floats to integers")
+        raise refuse_use("_to_copy", "of a sparse tensor of floats to integers")
     return _with_values(self, _values(self).to(dtype or self.dtype, copy=True))
 
 
@@ -124,10 +126,10 @@ def mm(self: Tensor, mat2: Tensor) -> Tensor:
     if not _is_sparse(self):
         return mm(mat2.t(), self.t()).t().contiguous()
     if _is_sparse(mat2):
-        refuse("mm", "of two sparse tensors")
-    entries = entries_of(self)
+        raise refuse_use("mm", "of two sparse tensors")
+    entries = entries_of(self, "mm")
     if entries.values.dim() != 1:
-        refuse("mm", "of a sparse tensor with dense dimensions")
+        raise refuse_use("mm", "of a sparse tensor with dense dimensions")
     out = torch.zeros((self.shape[0], mat2.shape[1]))
     rows, columns = entries.indices
     part = max(1, _AT_ONCE // max(1, mat2.shape[1]))
@@ -143,7 +145,7 @@ def mm(self: Tensor, mat2: Tensor) -> Tensor:
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Compute `aten::addmm`, a factor sparse: the product is scaled, then the scaled `self` is added."""
     if _is_sparse(self):
-        refuse("addmm", "onto a sparse tensor")
+        raise refuse_use("addmm", "onto a sparse tensor")
     out = raised(mm(mat1, mat2))
     if alpha != 1:
         out = out * alpha
@@ -168,7 +170,7 @@ def add(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     if not _is_sparse(self):
         return _add_to_dense(self, other, alpha)
     _only_coo("add", self, other)
-    mine, more = entries_of(self), entries_of(other)
+    mine, more = entries_of(self, "add"), entries_of(other, "add")
     scaled = more.values if alpha == 1 else more.values * alpha
     both = torch.cat([mine.indices, more.indices], 1), torch.cat([mine.values, scaled])
     out = _made(self, *both, coalesced=False)
@@ -199,11 +201,11 @@ def mul(self: Tensor, other: Tensor | float) -> Tensor:
     if not _is_sparse(self):
         self, other = other, self  # type: ignore[assignment]
     if isinstance(other, torch.Tensor) and _is_sparse(other):
-        refuse("mul", "of two sparse tensors")
+        raise refuse_use("mul", "of two sparse tensors")
     if isinstance(other, torch.Tensor) and other.dim():
         _only_coo("mul", self)
         if other.shape != self.shape:
-            refuse("mul", "of a sparse tensor and one of another shape")
+            raise refuse_use("mul", "of a sparse tensor and one of another shape")
         whole = coalesce(self)
         return _with_values(whole, whole._values() * other.sparse_mask(whole)._values())
     return _with_values(self, _values(self) * other)
@@ -219,7 +221,7 @@ def mul_(self: Tensor, other: Tensor | float) -> Tensor:
 def div(self: Tensor, other: Tensor | float) -> Tensor:
     """Compute `aten::div` of a sparse tensor by a number; entries with the same index are added first."""
     if isinstance(other, torch.Tensor) and other.dim():
-        refuse("div", "by a tensor with dimensions, of a sparse tensor")
+        raise refuse_use("div", "by a tensor with dimensions, of a sparse tensor")
     whole = _whole(self)
     return _with_values(whole, _values(whole) / other)
 
@@ -238,8 +240,8 @@ def sum_dim(self: Tensor, dim: Sequence[int]) -> Tensor:
     sparse_dims = self.sparse_dim()
     left = [d for d in range(sparse_dims) if d not in gone]
     if not left or any(d >= sparse_dims for d in gone):
-        refuse("_sparse_sum", "over all sparse or over dense dimensions")
-    entries = entries_of(self)
+        raise refuse_use("_sparse_sum", "over all sparse or over dense dimensions")
+    entries = entries_of(self, "_sparse_sum")
     shape = [self.shape[d] for d in range(self.dim()) if d not in gone]
     index = entries.indices[torch.tensor(left)]
     return coalesce(torch.sparse_coo_tensor(index, entries.values, shape, check_invariants=False))
@@ -256,8 +258,8 @@ def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
 
 def _add_to_dense(dense: Tensor, sparse: Tensor, alpha: float) -> Tensor:
     if dense.shape != sparse.shape:
-        refuse("add", "of a sparse tensor and a dense one of another shape")
-    entries = entries_of(sparse)
+        raise refuse_use("add", "of a sparse tensor and a dense one of another shape")
+    entries = entries_of(sparse, "add")
     columns = raised(entries.columns())
     start = raised(dense).reshape(entries.sizes.numel(), columns.shape[1])
     out = _added(start, entries.keys(), columns if alpha == 1 else columns * alpha, keep=True)
@@ -320,4 +322,4 @@ def _is_sparse(tensor: Tensor) -> bool:
 def _only_coo(op: str, *tensors: Tensor) -> None:
     for tensor in tensors:
         if tensor.layout != torch.sparse_coo:
-            refuse(op, f"of {tensor.layout} tensors")
+            raise refuse_use(op, f"of {tensor.layout} tensors")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.portable._refusals import refuse_use
 from samebits.portable._registry import declares_handlers, handles, rounds_itself
+from samebits.portable._tensors import is_real
 from samebits.portable.kernels.elementwise import sqrt, unary
-from samebits.portable.ops.checks import is_real, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from samebits.portable._registry import Handler, Table
+
+    Shape = Callable[..., Tensor]
 
 _EDGE = 20.0  # from here on the asymptotic series reaches the accuracy of float64
 _POWER_TERMS = 50
@@ -99,12 +102,7 @@ def _erfcx(x: Tensor) -> Tensor:
     for k in range(1, _ERFCX_TERMS):
         term = -(term * square) * (2 * k - 1)
         total = total + term
-    return torch.where(far, total / (beyond * _sqrt_pi()), close)
-
-
-@functools.cache
-def _sqrt_pi() -> float:
-    return math.sqrt(math.pi)
+    return torch.where(far, total / (beyond * math.sqrt(math.pi)), close)
 
 
 @declares_handlers
@@ -141,7 +139,7 @@ def polygamma(n: int, self: Tensor) -> Tensor:
     poles = (x <= 0) & (x == torch.floor(x))
     x = torch.where(poles, 0.0, x)  # a pole too; from -2^52 down there is nothing else
     if bool((x < _LEAST).any()):
-        refuse("polygamma", f"of order {n} below {_LEAST:.0f}")
+        raise refuse_use("polygamma", f"of order {n} below {_LEAST:.0f}")
     factor = float(math.factorial(n)) if n <= _MOST else math.inf
     return ((factor if n % 2 else -factor) * _zeta(n + 1, x)).to(dtype)
 
@@ -202,16 +200,6 @@ def _coefficients(s: int) -> tuple[float, ...]:
         coefficients.append(float(bernoulli * rising / math.factorial(2 * j)))
         rising *= (s + 2 * j - 1) * (s + 2 * j)
     return tuple(coefficients)
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import Tensor
-
-    from samebits.portable._registry import Handler, Table
-
-    Shape = Callable[..., Tensor]
 
 
 def _window(

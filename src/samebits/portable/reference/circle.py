@@ -153,10 +153,10 @@ def _angle(n: Array, d: Array) -> tuple[Array, Array, Array]:
     total, d_low = two_sum(d, n)
     p, p_low = where(wide, less, n), where(wide, n_low, 0.0)
     q, q_low = where(wide, total, d), where(wide, d_low, 0.0)
-    found = p / q
-    rest = (fma(-found, q, p) + fma(-found, q_low, p_low)) / q
+    quotient = p / q
+    rest = (fma(-quotient, q, p) + fma(-quotient, q_low, p_low)) / q
     plain = (n != 0) & (d < np.inf)
-    v = where(plain, found, 0.0)
+    v = where(plain, quotient, 0.0)
     z = v * v
     return v, where(plain, v * z * terms("atan", z) + rest, 0.0), where(wide, 1.0, 0.0)
 
@@ -186,8 +186,8 @@ def atan2(y: Array, x: Array) -> Array:
     most, least = where(steep, b, a), where(steep, a, b)
     scale = where(most > 2.0**1000, 2.0**-4, 1.0)
     same = least == np.inf
-    v, more, found = _angle(where(same, 1.0, least * scale), where(same, 1.0, most * scale))
-    right = where(steep, 2 - found, found)
+    v, more, octants = _angle(where(same, 1.0, least * scale), where(same, 1.0, most * scale))
+    right = where(steep, 2 - octants, octants)
     result = _of_octants(where(left, 4 - right, right), where(steep == left, 1.0, -1.0), v, more)
     return where(np.isnan(x) | np.isnan(y), np.nan, np.copysign(result, y))
 

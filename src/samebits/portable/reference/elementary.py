@@ -206,8 +206,8 @@ def erfinv(y: Array) -> Array:
     of_left = (left - a) + ((x - left) + more)
     slope = constant("TWO_BY_ROOT_PI") * exp(REAL, -(x * x))
     e = where(x < 0.65, of_left, of_right) / slope
-    found = x - e / fma(x, e, np.float64(1))
-    known = where(a == 1, np.inf, found)
+    corrected = x - e / fma(x, e, np.float64(1))
+    known = where(a == 1, np.inf, corrected)
     return where(y == 0, y, np.copysign(where(a <= 1, known, np.nan), y))
 
 
@@ -257,7 +257,7 @@ def binary(name: str, x: Array, y: Array) -> Array:
     Args:
         name: one of `samebits.portable.kernels.elementwise.BINARY`.
         x: float32 or float64.
-        y: the same dtype; a shape that broadcasts with that of x.
+        y: the same dtype; a shape that broadcasts with the shape of x.
     """
     x, y = np.broadcast_arrays(x, y)
     with np.errstate(all="ignore"):

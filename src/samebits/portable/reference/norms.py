@@ -109,7 +109,7 @@ def batch_norm_gradient(
         x: likewise.
         statistics: mean and 1 / sqrt(variance + eps), one value for each channel.
         weight: likewise, or None.
-        training: the statistics are those of x.
+        training: whether the statistics were computed from x.
     """
     mean, rstd = statistics
     sums, crosses = sum_over(gradient, [0, 2]), sum_cross_over(x, mean, gradient, [0, 2])

@@ -81,8 +81,8 @@ def xlogy(x: Array, y: Array) -> Array:
     """Compute `xlogy` of every element."""
     high, low = log_pair(REAL, y)
     value, special = _times_pair(x, high, low), x * log_or_special(y, high)
-    found = where((y > 0) & (y < np.inf), value, special)
-    return where((x == 0) & ~np.isnan(y), 0, found)
+    result = where((y > 0) & (y < np.inf), value, special)
+    return where((x == 0) & ~np.isnan(y), 0, result)
 
 
 def xlog1py(x: Array, y: Array) -> Array:
@@ -97,8 +97,8 @@ def xlog1py(x: Array, y: Array) -> Array:
     high = where(tiny, y, total)
     of_tiny = y * y * fma(y, constant("THIRD_FULL"), np.float64(-0.5))
     value = _times_pair(x, high, where(tiny, of_tiny, (first - total) + rest))
-    found = where((u > 0) & (u < np.inf), value, x * log_or_special(u, high))
-    return where((x == 0) & ~np.isnan(y), 0, found)
+    result = where((u > 0) & (u < np.inf), value, x * log_or_special(u, high))
+    return where((x == 0) & ~np.isnan(y), 0, result)
 
 
 def hypot(x: Array, y: Array) -> Array:

@@ -1,7 +1,12 @@
-"""Reductions: chunks of 256, 16 lanes, trees ("Reductions" in docs/reference/portable-numerics.md)."""
+"""Reductions, running sums, accumulation into positions and means over windows.
+
+Reductions take chunks of 256, 16 lanes and trees; running sums are chains in binary64 ("Reductions" and
+"Running sums" in docs/reference/portable-numerics.md). The others go one value after the other.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -10,7 +15,7 @@ import numpy as np
 from samebits.portable.reference.fma import fma
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from samebits.portable.reference.fma import Array
 
@@ -18,6 +23,8 @@ if TYPE_CHECKING:
 
 CHUNK = 256
 LANES = 16
+Bounds = list[tuple[list[int], list[int], list[int]]]
+Position = tuple[int, ...]
 
 
 def sum_over(x: Array, dims: Sequence[int]) -> Array:
@@ -71,9 +78,9 @@ def _subtract(x: Array, mean: Array, dims: Sequence[int]) -> Array:
 
 def _last(x: Array, dims: Sequence[int]) -> Array:
     """Return the reduced dimensions as one, in front."""
-    kept = [d for d in range(x.ndim) if d not in dims]
-    shape = [x.shape[d] for d in kept]
-    rows: Array = x.transpose([*dims, *kept]).reshape(math.prod(x.shape[d] for d in dims), *shape)
+    rest = [d for d in range(x.ndim) if d not in dims]
+    shape = [x.shape[d] for d in rest]
+    rows: Array = x.transpose([*dims, *rest]).reshape(math.prod(x.shape[d] for d in dims), *shape)
     return rows
 
 
@@ -96,3 +103,84 @@ def _chunk(indices: range, take: Take, one: Array, join: Callable[[Array, Array]
         lanes = [join(lanes[lane], lanes[lane + half]) for lane in range(half)]
         half //= 2
     return lanes[0]
+
+
+def running(x: Array, dim: int, *, product: bool) -> Array:
+    """Return the sum, or the product, of the values up to each one.
+
+    Args:
+        x: float32 or float64.
+        dim: the dimension to run along.
+        product: whether products are wanted.
+    """
+    lines = np.moveaxis(x, dim, 0)
+    out = np.empty_like(lines)
+    chain = np.full(lines.shape[1:], product, np.float64)
+    with np.errstate(all="ignore"):
+        for i, values in enumerate(lines.astype(np.float64)):
+            chain = chain * values if product else chain + values
+            out[i] = chain.astype(x.dtype)
+    return np.moveaxis(out, 0, dim)
+
+
+def accumulate(out: Array, index: Array, src: Array, kind: str, *, skip: bool) -> None:
+    """Let `out[n, index[n, m, c], c]` take `src[n, m, c]`, for ascending m.
+
+    Args:
+        out: (batch, rows, columns), float32 or float64; changed in place.
+        index: (batch, m, columns), int64.
+        src: (batch, m, columns), the dtype of `out`.
+        kind: `add`, `multiply`, `largest`, `smallest` or `set`.
+        skip: whether -1 stands for no row; else negative indices count from the end.
+    """
+    for n, m, c in np.ndindex(src.shape):
+        row = index[n, m, c]
+        if row >= 0 or not skip:
+            with np.errstate(all="ignore"):
+                out[n, row, c] = _taken(out[n, row, c], src[n, m, c], kind)
+
+
+def _taken(old: Array, new: Array, kind: str) -> Array:
+    if kind == "add":
+        return old + new
+    if kind == "multiply":
+        return old * new
+    if kind == "set" or np.isnan(new):
+        return new
+    return new if (new > old if kind == "largest" else new < old) else old
+
+
+def window_mean(wide: Array, narrow: Array, bounds: Bounds, divisor: int) -> None:
+    """Fill `narrow` (planes, three sizes) with the means of the windows of `wide`.
+
+    Args:
+        wide: float32 or float64.
+        narrow: the dtype of `wide`.
+        bounds: for each of three dimensions the first, end and count of each output position.
+        divisor: 0 for the product of the counts.
+    """
+    wide, narrow = np.moveaxis(wide, 0, -1), np.moveaxis(narrow, 0, -1)
+    for out, inside, count in _windows(bounds):
+        total = np.zeros(wide.shape[-1], wide.dtype)
+        with np.errstate(all="ignore"):
+            for position in inside:
+                total = total + wide[position]
+            narrow[out] = total / wide.dtype.type(divisor or count)
+
+
+def window_spread(wide: Array, narrow: Array, bounds: Bounds, divisor: int) -> None:
+    """Add to `wide`, which is +0, each gradient in `narrow` divided among its window."""
+    wide, narrow = np.moveaxis(wide, 0, -1), np.moveaxis(narrow, 0, -1)
+    for out, inside, count in _windows(bounds):
+        with np.errstate(all="ignore"):
+            share = narrow[out] / wide.dtype.type(divisor or count)
+            for position in inside:
+                wide[position] += share
+
+
+def _windows(bounds: Bounds) -> Iterator[tuple[Position, list[Position], int]]:
+    """Yield each output position, the input positions of its window and the product of its counts."""
+    for out in itertools.product(*(range(len(first)) for first, _, _ in bounds)):
+        spans = [range(first[o], end[o]) for o, (first, end, _) in zip(out, bounds, strict=True)]
+        count = math.prod(counts[o] for o, (_, _, counts) in zip(out, bounds, strict=True))
+        yield out, list(itertools.product(*spans)), count

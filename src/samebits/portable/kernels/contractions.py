@@ -1,4 +1,7 @@
-"""Convolutions and their gradients ("Convolutions" in docs/reference/portable-numerics.md)."""
+"""Matrix products, convolutions and the gradients of convolutions.
+
+See "Contractions" and "Convolutions" in docs/reference/portable-numerics.md.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from samebits.portable.backends import backend_of
-from samebits.portable.kernels.reductions import sum_over
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +20,40 @@ if TYPE_CHECKING:
     Index = tuple[EllipsisType | slice, ...]
 
 Sizes = tuple[int, ...]
+
+
+def gemm(a: Tensor, b: Tensor, self: Tensor | None = None, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    """Compute `a @ b * alpha + self * beta` for matrices, or for batches of them.
+
+    Args:
+        a: (m, k) or (batch, m, k), float32 or float64, any strides, in CPU memory.
+        b: (k, n) or (batch, k, n), the same dtype.
+        self: the same dtype, of a shape that expands to the result's; None to add nothing.
+        beta: not 0.
+        alpha: scales the product before `self` is added.
+
+    Returns:
+        (m, n) or (batch, m, n), contiguous.
+
+    Raises:
+        RuntimeError: if a has not as many columns as b has rows.
+    """
+    if a.is_neg() or b.is_neg() or (self is not None and self.is_neg()):
+        a, b, self = a.resolve_neg(), b.resolve_neg(), None if self is None else self.resolve_neg()
+    if a.dim() == 2:
+        m, k = a.shape
+        rows, n = b.shape
+        if rows != k:  # a kernel would read other memory
+            raise RuntimeError(f"{m}x{k} and {rows}x{n} cannot be multiplied")
+        sizes, out = (0, m, n, k), a.new_empty(m, n)  # faster than with a tuple
+    else:
+        batches, m, k = a.shape
+        n = b.shape[2]
+        sizes, out = (batches, m, n, k), a.new_empty((batches, m, n))
+        if not batches:
+            return out
+    backend_of(a).gemm(a, b, self, (alpha, beta), sizes, out)
+    return out
 
 
 class Geometry(NamedTuple):
@@ -34,7 +70,7 @@ class Geometry(NamedTuple):
     groups: int
 
 
-def forward(image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry) -> Tensor:
+def convolve(image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry) -> Tensor:
     """Compute a convolution.
 
     Args:
@@ -59,13 +95,13 @@ def forward(image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geomet
     return _convolve(image, weight, bias, geometry, (weight.shape[0], *sizes), is_transposed=False)
 
 
-def transposed(
+def convolve_transposed(
     image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, sizes: Sizes
 ) -> Tensor:
-    """Compute the transpose of a convolution: the gradient of its input from `image`, that of its output.
+    """Compute the transpose of a convolution, which is also the gradient of the convolution's input.
 
     Args:
-        image: (samples, output channels, sizes...).
+        image: or the gradient of the output, (samples, output channels, sizes...).
         weight: (output channels, channels / groups, kernel...), as of the convolution.
         bias: (channels), for what torch calls a transposed convolution.
         geometry: of the convolution.
@@ -74,14 +110,14 @@ def transposed(
     Returns:
         (samples, channels, sizes...), contiguous.
     """
-    if max(geometry.stride) > 1 and not _is_finite(weight):
+    if max(geometry.stride) > 1 and not bool(torch.isfinite(weight).all()):
         # The kernel leaves out products with the zeros between samples, which an infinite weight makes NaN.
         return _spread_and_convolve(image, weight, bias, geometry, sizes)
     channels = weight.shape[1] * geometry.groups
     return _convolve(image, weight, bias, geometry, (channels, *sizes), is_transposed=True)
 
 
-def weight_gradient(gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Geometry) -> Tensor:
+def convolution_weight_gradient(gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Geometry) -> Tensor:
     """Compute the gradient of a convolution's weight.
 
     Args:
@@ -108,15 +144,6 @@ def weight_gradient(gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Ge
     return out
 
 
-def bias_gradient(gradient: Tensor) -> Tensor:
-    """Return the sum over samples and positions for each channel ("Reductions").
-
-    Args:
-        gradient: (samples, channels, sizes...).
-    """
-    return sum_over(gradient, (0, *range(2, gradient.dim())))
-
-
 def _convolve(
     image: Tensor,
     weight: Tensor,
@@ -130,7 +157,8 @@ def _convolve(
     if not out.numel():
         return out
     if not image.numel() or not weight.numel():
-        return _filled(out, bias)
+        out.zero_()
+        return out if bias is None else out.add_(bias.reshape(-1, *(1,) * (out.dim() - 2)))
     backend = backend_of(out)
     (backend.convolve_transposed if is_transposed else backend.convolve)(image, weight, bias, geometry, out)
     return out
@@ -153,7 +181,7 @@ def _spread_and_convolve(
     turned = weight.flip(tuple(range(2, weight.dim()))).reshape(groups, rows, weight.shape[1], *kernel)
     turned = turned.transpose(1, 2).reshape(groups * weight.shape[1], rows, *kernel)
     ones, zeros = (1,) * len(kernel), (0,) * len(kernel)
-    return forward(wide, turned, bias, Geometry(ones, zeros, dilation, groups))
+    return convolve(wide, turned, bias, Geometry(ones, zeros, dilation, groups))
 
 
 def _is_pointwise(kernel: Sequence[int], padding: Sizes) -> bool:
@@ -167,15 +195,3 @@ def _sampled(image: Tensor, stride: Sizes) -> Tensor:
 
 def _every(stride: Sizes) -> Index:
     return (..., *(slice(None, None, s) for s in stride))
-
-
-def _is_finite(weight: Tensor) -> bool:
-    return bool(torch.isfinite(weight).all())
-
-
-def _filled(out: Tensor, bias: Tensor | None) -> Tensor:
-    return out.zero_() if bias is None else out.zero_().add_(_as_channels(bias, out))
-
-
-def _as_channels(bias: Tensor, out: Tensor) -> Tensor:
-    return bias.reshape(-1, *(1,) * (out.dim() - 2))

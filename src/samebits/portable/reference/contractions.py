@@ -1,4 +1,8 @@
-"""Convolutions: contractions over columns that are written out in full."""
+"""Matrix products, and convolutions: matrix products over columns that are written out in full.
+
+A product is ascending fma chains in blocks of 128, whose sums are added in order ("Contractions" in
+docs/reference/portable-numerics.md).
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from samebits.portable.reference.contraction import gemm
+from samebits.portable.reference.fma import fma
 
 if TYPE_CHECKING:
     from samebits.portable.reference.fma import Array
 
+K_BLOCK = 128
 Sizes = tuple[int, ...]
 Shape = tuple[Sizes, Sizes, Sizes, int]
 """Stride, padding, dilation, groups."""
+
+
+def gemm(a: Array, b: Array) -> Array:
+    """Return `a @ b`.
+
+    Args:
+        a: (..., m, k), float32 or float64.
+        b: (..., k, n), the same dtype and leading sizes.
+
+    Returns:
+        (..., m, n).
+    """
+    shape = (*a.shape[:-1], b.shape[-1])
+    total = np.zeros(shape, a.dtype)
+    for start in range(0, a.shape[-1], K_BLOCK):
+        chain = np.zeros(shape, a.dtype)
+        for k in range(start, min(start + K_BLOCK, a.shape[-1])):
+            chain = fma(a[..., :, k, None], b[..., None, k, :], chain)
+        with np.errstate(all="ignore"):
+            total = total + chain
+    return total
 
 
 def columns(image: Array, kernel: Sizes, geometry: Shape, sizes: Sizes) -> Array:
@@ -42,7 +68,7 @@ def columns(image: Array, kernel: Sizes, geometry: Shape, sizes: Sizes) -> Array
     return windows.reshape(image.shape[0], groups, -1, math.prod(sizes))
 
 
-def forward(image: Array, weight: Array, geometry: Shape) -> Array:
+def convolve(image: Array, weight: Array, geometry: Shape) -> Array:
     """Compute a convolution, without the bias."""
     stride, padding, dilation, groups = geometry
     kernel = weight.shape[2:]
@@ -55,7 +81,7 @@ def forward(image: Array, weight: Array, geometry: Shape) -> Array:
     return result.reshape(image.shape[0], weight.shape[0], *sizes)
 
 
-def transposed(image: Array, weight: Array, geometry: Shape, sizes: Sizes) -> Array:
+def convolve_transposed(image: Array, weight: Array, geometry: Shape, sizes: Sizes) -> Array:
     """Compute the transpose of a convolution of an input of these sizes, without the bias.
 
     Args:
@@ -71,17 +97,17 @@ def transposed(image: Array, weight: Array, geometry: Shape, sizes: Sizes) -> Ar
     for index in np.ndindex(image.shape[2:]):
         at = tuple(i * s + r - p for i, s, r, p in zip(index, stride, reach, padding, strict=True))
         if all(0 <= a < n for a, n in zip(at, spread.shape[2:], strict=True)):
-            place: Any = (..., *at)
+            target: Any = (..., *at)
             source: Any = (..., *index)
-            spread[place] = image[source]
+            spread[target] = image[source]
     turned = np.flip(weight, tuple(range(2, weight.ndim)))
     turned = turned.reshape(groups, weight.shape[0] // groups, weight.shape[1], *kernel)
     turned = np.swapaxes(turned, 1, 2).reshape(-1, weight.shape[0] // groups, *kernel)
     plain = (1,) * len(kernel), (0,) * len(kernel), dilation, groups
-    return forward(spread, turned, plain)
+    return convolve(spread, turned, plain)
 
 
-def weight_gradient(gradient: Array, image: Array, kernel: Sizes, geometry: Shape) -> Array:
+def convolution_weight_gradient(gradient: Array, image: Array, kernel: Sizes, geometry: Shape) -> Array:
     """Return the gradient of the weight, over (sample, position)."""
     groups = geometry[3]
     inputs = columns(image, kernel, geometry, tuple(gradient.shape[2:]))
