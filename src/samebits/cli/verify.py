@@ -64,7 +64,7 @@ def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
         runs=options.runs,
         steps=options.steps,
         level=Level(options.level),
-        words=tuple(_words(options)),
+        run_options=tuple(_words(options)),
         localise=not options.no_localise,
         output="stderr" if options.json else "inherit",
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from samebits.comparison.ranks import RankComparison
     from samebits.comparison.ranks.facts import LeftOut
     from samebits.comparison.results import Comparison, Finding
-    from samebits.verification.rank_records import LaunchComparison
+    from samebits.verification.rank_launches import LaunchComparison
 
 _COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
 _LEFT_OUT: Mapping[LeftOutCode, str] = {

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from samebits.comparison.results import Verdict
     from samebits.recording.runner import Target
-    from samebits.records.events import RunInfo
     from samebits.verification._state import Runner
     from samebits.verification.user_files import EarlierFile
 
@@ -224,16 +223,29 @@ def verify_records(first: str, second: str) -> Verification:
     Raises:
         SamebitsError: one of them cannot be read.
     """
+    verification = compare_records(first, second)
+    comparison = with_children(verification.comparison, (first, second), Tools())
+    return replace(verification, comparison=comparison)
+
+
+def compare_records(first: str | Path, second: str | Path) -> Verification:
+    """Compare two records, without those of child processes.
+
+    Args:
+        first: path of one record.
+        second: path of the other.
+
+    Raises:
+        SamebitsError: one of them cannot be read.
+    """
     with RecordReader(first) as a, RecordReader(second) as b:
-        runs = (_recorded(first, a.info), _recorded(second, b.info))
         counted = Counted(a)
-        comparison = with_children(compare(counted, b), (first, second), Tools())
-        command = a.info.command
-    return Verification(comparison, command, runs, 0.0, counted.n_values)
-
-
-def _recorded(path: str, info: RunInfo) -> ScriptRun:
-    return ScriptRun(Purpose.COMPARE, path, info.exit_status or 0, 0.0, info=info)
+        comparison = compare(counted, b)
+    runs = tuple(
+        ScriptRun(Purpose.COMPARE, str(path), info.exit_status or 0, 0.0, info=info)
+        for path, info in ((first, a.info), (second, b.info))
+    )
+    return Verification(comparison, a.info.command, runs, 0.0, counted.n_values)
 
 
 def _was_stopped(pair: Pair, steps: int | None) -> bool:
