@@ -52,7 +52,7 @@ class Terms:
         least_steps: the number of steps that the runs have to make to say anything about the difference.
         divergence: where the runs differ first with nothing pinned (`divergence_of`).
         soon: moment of `time.monotonic` from which on only what is needed is run.
-        words: what the user's source names (`names_used`).
+        names: the names that the user's source uses (`names_used`).
     """
 
     role: int
@@ -62,7 +62,7 @@ class Terms:
     least_steps: int = 0
     divergence: object = None
     soon: float = math.inf
-    words: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
 
 
 def terms_of(state: State, runner: Runner, begun: float) -> Terms:
@@ -82,7 +82,7 @@ def terms_of(state: State, runner: Runner, begun: float) -> Terms:
         least_steps=least_steps(state.comparison),
         divergence=divergence_of(state.comparison),
         soon=begun + _SOON_RUNS * seconds + _SOON_S,
-        words=names_used(read_program(runner.request.target, state.comparison.findings)),
+        names=names_used(read_program(runner.request.target, state.comparison.findings)),
     )
 
 
@@ -98,7 +98,7 @@ class InterventionPairs:
         self.terms = terms
         self._runner = runner
         self._outcomes: dict[frozenset[str], Outcome] = {}
-        self._first: dict[frozenset[str], ScriptRun] = {}
+        self._first_runs: dict[frozenset[str], ScriptRun] = {}
         self._diverged_elsewhere: dict[frozenset[str], bool] = {}
         self._made = 0
 
@@ -111,7 +111,7 @@ class InterventionPairs:
 
     def repeat(self, interventions: InterventionSet) -> Outcome:
         """Compare one more run with the first one of these interventions, whose pair was identical."""
-        first = self._first[frozenset(interventions)]
+        first = self._first_runs[frozenset(interventions)]
         try:
             second = self._runner.series.run(self._plan(interventions, first.record, second=True))
         except BudgetSpent:
@@ -154,7 +154,7 @@ class InterventionPairs:
             first, second = self._runner.series.both(*plans, unless=preconditions.has_failed)
         except BudgetSpent:
             return "no time"
-        self._first[frozenset(interventions)] = first
+        self._first_runs[frozenset(interventions)] = first
         return "failed" if second is None else self._outcome(interventions, Pair(first, second))
 
     def _outcome(self, interventions: InterventionSet, pair: Pair) -> Outcome:
@@ -176,10 +176,10 @@ class InterventionPairs:
             record="", reference=reference, max_steps=terms.max_steps, excluded=terms.excluded
         )
         listed = " and ".join(interventions) if len(interventions) < _MANY else f"{len(interventions)} things"
-        words = f"pinning {listed}" if interventions else "looking whether the difference comes back"
+        description = f"pinning {listed}" if interventions else "looking whether the difference comes back"
         return Plan(
             f"{'pinned' if interventions else 'plain'}-{self._made:02}",
-            words,
+            description,
             settings,
             Purpose.INTERVENE if interventions else Purpose.AGAIN,
             terms.role if second else 0,
@@ -200,7 +200,7 @@ def divergence_of(comparison: Comparison) -> object:
     )
 
 
-def look_again(state: State, runner: Runner, pairs: InterventionPairs) -> State:
+def check_recurrence(state: State, runner: Runner, pairs: InterventionPairs) -> State:
     """Check whether the difference recurs with nothing changed, unless another pair has shown that."""
     state = replace(state, n_identical=state.role - 1)
     again = state.localisation is not None and state.localisation.pair is not None
@@ -229,7 +229,7 @@ def intervene(state: State, runner: Runner, pairs: InterventionPairs, *, try_all
     if not (runner.request.intervene and state.seen_again):
         return state
     findings = state.comparison.findings
-    acting = traces(findings, state.drawn, pairs.terms.words)
+    acting = traces(findings, state.drawn, pairs.terms.names)
     possible = _possible(runner.request.interventions)
     likely = _able(likely_interventions(findings), possible, acting)
     every = every_intervention(possible, likely) if try_all else ()
@@ -295,7 +295,7 @@ def _repeated(
 ) -> tuple[Confirmation, bool]:
     """Make as many more pairs as are needed or there is time for, and tell whether they are enough."""
     causes = _causes(state) if len(interventions) == 1 else {*_causes(state), Cause.UNKNOWN}
-    # One more pair without interventions differed: the op-level pair, or the pair of `look_again`.
+    # One more pair without interventions differed: the op-level pair, or the pair of `check_recurrence`.
     differed = 1 + pairs.n_different() + weak
     least, most = pairs_needed(causes, state.n_identical, differed, weak=weak)
     done, steps = 1, pairs.terms.max_steps

@@ -19,7 +19,7 @@ from samebits.verification.series import BudgetSpent, Pair, Plan
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origin, OriginSearch
     from samebits.records.events import Event
-    from samebits.verification._child_records import OpenRecord
+    from samebits.records.reader import RecordReader
     from samebits.verification._localise import Localisation
     from samebits.verification._state import Runner, State
     from samebits.verification.results import ScriptRun
@@ -210,8 +210,8 @@ class _Rounds:
             return self._saver
         self._saved = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
         settings = replace(self._settings(), substitution=replace(substitution, rules=self._saved))
-        name, words = f"values-{len(self._pairs) + 1}a", "keeping the values of the origins"
-        self._saver = self._series.run(Plan(name, words, settings, Purpose.CAPTURE))
+        name, description = f"values-{len(self._pairs) + 1}a", "keeping the values of the origins"
+        self._saver = self._series.run(Plan(name, description, settings, Purpose.CAPTURE))
         return self._saver
 
     def _given(self, substitution: Substitution) -> ScriptRun:
@@ -223,8 +223,10 @@ class _Rounds:
             reference=substitution.source if stops else "",
         )
         number = len(self._pairs) + 1
-        words = "going on with run 1's values" + (f", attempt {number}" if number > 1 else "")
-        return self._series.run(Plan(f"values-{number}b", words, settings, Purpose.CAPTURE, self._state.role))
+        description = "going on with run 1's values" + (f", attempt {number}" if number > 1 else "")
+        return self._series.run(
+            Plan(f"values-{number}b", description, settings, Purpose.CAPTURE, self._state.role)
+        )
 
     def _settings(self) -> RecordingSettings:
         localisation = self._localisation
@@ -274,7 +276,7 @@ def _unplaced(pair: Pair) -> bool:
     return info is None or any(note.code is NoteCode.NOT_PLACED for note in info.notes)
 
 
-def _rules_for(a: OpenRecord, b: OpenRecord, origin: Origin) -> tuple[Rule, ...]:
+def _rules_for(a: RecordReader, b: RecordReader, origin: Origin) -> tuple[Rule, ...]:
     """Return the rules by which one run saves the values of an origin and another one uses them.
 
     Args:
@@ -313,13 +315,13 @@ def _rule(event: Event) -> Rule:
     return Rule(event.kind, event.op, *line_of(event.site), *line_of(event.forward_site))
 
 
-def _backward_rules(a: OpenRecord, b: OpenRecord, event: Event) -> tuple[Rule, ...]:
+def _backward_rules(a: RecordReader, b: RecordReader, event: Event) -> tuple[Rule, ...]:
     """Return rules for backward ops that get an argument that differs from autograd, such as a factor."""
     ours, theirs = (_backward_arguments(record, event) for record in (a, b))
     return tuple(rule for rule, texts in ours.items() if texts != theirs.get(rule, texts))
 
 
-def _backward_arguments(record: OpenRecord, event: Event) -> dict[Rule, list[str]]:
+def _backward_arguments(record: RecordReader, event: Event) -> dict[Rule, list[str]]:
     """Return the arguments of the backward ops of an event's line, in its step."""
     arguments: dict[Rule, list[str]] = {}
     for other in record.events((EventKind.OP,), event.step, event.step):

@@ -15,17 +15,18 @@ from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
 from samebits.verification import preconditions
-from samebits.verification._child_records import Counted, Tools, children_of, with_children
-from samebits.verification._state import State
+from samebits.verification._child_records import children_of, with_children
+from samebits.verification._state import State, Tools
 from samebits.verification.results import Purpose, ScriptRun, Verification
 from samebits.verification.series import Pair, Plan
 from samebits.verification.user_files import blamed, note_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from samebits.comparison.results import Verdict
     from samebits.recording.runner import Target
+    from samebits.records.events import Event, RunInfo
     from samebits.verification._state import Runner
     from samebits.verification.user_files import EarlierFile
 
@@ -144,11 +145,11 @@ def _plan(runner: Runner, role: int, *, reference: str = "", excluded: tuple[str
         reference="" if request.full else reference,
         excluded=excluded,
     )
-    words = f"run {role + 1} of {max(role + 1, request.runs)}"
+    description = f"run {role + 1} of {max(role + 1, request.runs)}"
     if excluded:
-        words = f"{words}, memory that nothing read left out"
-        return Plan(f"run-{role + 1}-excused", words, settings, Purpose.EXCUSE, role)
-    return Plan(f"run-{role + 1}", words, settings, role=role, more=request.runs - role - 1)
+        description = f"{description}, memory that nothing read left out"
+        return Plan(f"run-{role + 1}-excused", description, settings, Purpose.EXCUSE, role)
+    return Plan(f"run-{role + 1}", description, settings, role=role, more=request.runs - role - 1)
 
 
 def _whole(plan: Plan) -> Plan:
@@ -211,6 +212,40 @@ def judged(
     elif doubt:
         comparison = replace(comparison, verdict="not_judged", state="not_judged", reason=doubt)
     return with_children(comparison, records, tools, excluded), a.n_values
+
+
+class Counted:
+    """A record that counts the tensors that one walk over all of its steps reads.
+
+    Args:
+        record: the record.
+    """
+
+    def __init__(self, record: RecordReader) -> None:
+        self._record = record
+        self.n_values = 0
+        self.kinds: set[EventKind] = set()
+
+    @property
+    def info(self) -> RunInfo:
+        """As the record's."""
+        return self._record.info
+
+    def events(
+        self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None
+    ) -> Iterator[Event]:
+        """As the record's."""
+        n_values = 0
+        for event in self._record.events(kinds, first_step, last_step):
+            n_values += len(event.digests)
+            self.kinds.add(event.kind)
+            yield event
+        if EventKind.OP not in kinds:
+            self.n_values = max(self.n_values, n_values)
+
+    def event(self, seq: int) -> Event:
+        """As the record's."""
+        return self._record.event(seq)
 
 
 def verify_records(first: str, second: str) -> Verification:

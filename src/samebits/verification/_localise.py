@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits.comparison.results import Comparison, OriginSearch, Source
-    from samebits.verification._child_records import Tools
-    from samebits.verification._state import Runner, State
+    from samebits.verification._state import Runner, State, Tools
     from samebits.verification.series import Pair
 
 MOST_PAIRS = 3
@@ -137,7 +136,7 @@ def find_operation(
     last = None if ends_differ else step + 1
     best: Localisation | None = None
     for attempt in range(1, MOST_PAIRS + 1):
-        words = "looking for the operation" + (f", attempt {attempt}" if attempt > 1 else "")
+        description = "looking for the operation" + (f", attempt {attempt}" if attempt > 1 else "")
         settings = RecordingSettings(
             record="",
             level=Level.OP,
@@ -148,7 +147,9 @@ def find_operation(
             keep_from_step=step if start else 0,
         )
         try:
-            pair = runner.series.pair(f"op-{attempt}", words, settings, purpose=Purpose.LOCALISE, role=role)
+            pair = runner.series.pair(
+                f"op-{attempt}", description, settings, purpose=Purpose.LOCALISE, role=role
+            )
         except BudgetSpent:
             if best is None:
                 raise

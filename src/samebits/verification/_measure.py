@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding, Origin
     from samebits.recording.substitution import Substitution
     from samebits.records.events import Event
-    from samebits.verification._child_records import OpenRecord, Tools
-    from samebits.verification._state import Runner, State
+    from samebits.records.reader import RecordReader
+    from samebits.verification._state import Runner, State, Tools
     from samebits.verification.results import ScriptRun
     from samebits.verification.series import Pair
 
@@ -183,7 +183,7 @@ def _with_captured_values(finding: Finding, tools: Tools, pair: Pair) -> Finding
         return _with_difference(finding, a.captures(first.seq), b.captures(second.seq), first)
 
 
-def _event(record: OpenRecord, origin: Origin, run: int) -> Event | None:
+def _event(record: RecordReader, origin: Origin, run: int) -> Event | None:
     """Return the event of the finding in one run."""
     seq = origin.events[run]
     if seq is None:
@@ -221,7 +221,7 @@ def measured_at(
     return finding
 
 
-def draw_after(record: OpenRecord, seeding: Event) -> Event | None:
+def draw_after(record: RecordReader, seeding: Event) -> Event | None:
     """Return the first op that draws random numbers after a seeding, in its step."""
     later = (event for event in record.events((EventKind.OP,), seeding.step) if event.seq > seeding.seq)
     return next((event for event in later if any(info.role == Role.RNG for info in event.tensors)), None)

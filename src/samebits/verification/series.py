@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from samebits._runtime.address_layout import can_fix_layout
 from samebits.errors import SamebitsError
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from samebits.verification.user_files import EarlierFile
 
 
+RunJobs: TypeAlias = "Callable[[Sequence[Job]], tuple[ScriptRun, ...]]"
 _Number = TypeVar("_Number", int, float)
 LEAST_BUDGET_S = 180.0
 _LATEST = 4  # the length of the next run is estimated from this many
@@ -46,21 +47,13 @@ class BudgetSpent(Exception):  # noqa: N818 - it is no error
     """The time for explaining a difference is over."""
 
 
-class RunJobs(Protocol):
-    """**Protocol:** what `run_jobs` does; tests give another."""
-
-    def __call__(self, jobs: Sequence[Job], /) -> tuple[ScriptRun, ...]:
-        """Run a script, all jobs at the same time, recorded."""
-        ...
-
-
 @dataclass(frozen=True)
 class Plan:
     """One run to be made.
 
     Args:
         name: of its record.
-        words: what to tell the user.
+        description: what the user is told of it.
         settings: how it is recorded; the series fills in the record's path.
         purpose: see `ScriptRun`.
         role: which of the compared runs it repeats, from 0: `--stress` perturbs it as that one.
@@ -70,7 +63,7 @@ class Plan:
     """
 
     name: str
-    words: str
+    description: str
     settings: RecordingSettings
     purpose: Purpose = Purpose.COMPARE
     role: int = 0
@@ -84,7 +77,7 @@ class Phase:
     """The next runs, as the status line shows them.
 
     Args:
-        words: which run it is.
+        description: which run it is.
         shows_output: whether the script's output is shown.
         number: of the run, among all that were made.
         runs: how many are made at the same time, one or two; it is the first of them.
@@ -92,7 +85,7 @@ class Phase:
             that is not known.
     """
 
-    words: str
+    description: str
     shows_output: bool = False
     number: int = 1
     seconds_left: float | None = None
@@ -103,7 +96,7 @@ class Phase:
         numbers = f"runs {self.number} and {self.number + 1}" if self.runs > 1 else f"run {self.number}"
         number = "" if self.shows_output else f" · {numbers}"
         left = "" if self.seconds_left is None else f" · about {self.seconds_left:.0f} s left"
-        return f"{self.words}{number}{left}"
+        return f"{self.description}{number}{left}"
 
 
 class Series:
@@ -116,7 +109,7 @@ class Series:
 
     Attributes:
         count_reads: whether the script is known never to train: then each value that it reads is a step.
-        child: the child process of the script that is looked at; empty for the script itself. Runs have its
+        child: the child process of the script that is examined; empty for the script itself. Runs have its
             record then.
         deadline: moment of `time.monotonic` at which no more runs are made; None for never.
     """
@@ -182,7 +175,7 @@ class Series:
         other._overlay, other._prefix = overlay, prefix
         return other
 
-    def look_at(self, child: str, *, count_reads: bool) -> None:
+    def examine(self, child: str, *, count_reads: bool) -> None:
         """Examine this child from now on, as the compared runs have shown.
 
         Args:
@@ -315,8 +308,8 @@ class Series:
         settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
         if self._has_fixed_addresses(plan):
             # Addresses depend on what is allocated, so both runs must do the same: neither is compared with
-            # the other while it runs, both get the same words, and both look for files of an earlier run.
-            settings = replace(settings, reference="", phase=plan.words)
+            # the other while it runs, both get the same text, and both look for files of an earlier run.
+            settings = replace(settings, reference="", phase=plan.description)
             if plan.purpose == Purpose.COMPARE and settings.earlier is None:
                 settings = replace(settings, earlier=_nothing_earlier(settings.record))
         output = self._script.output if plan.purpose == Purpose.COMPARE else "nothing"
@@ -376,7 +369,7 @@ class Series:
         latest, plan = self.runs[-_LATEST:], plans[0]
         each = sum(run.seconds for run in latest) / len(latest) if latest else None
         left = None if each is None else each * (1 + plans[-1].more)
-        return Phase(plan.words, plan.purpose == Purpose.COMPARE, len(self.runs) + 1, left, len(plans))
+        return Phase(plan.description, plan.purpose == Purpose.COMPARE, len(self.runs) + 1, left, len(plans))
 
     def _seconds_left(self) -> float | None:
         if self.deadline is None:
@@ -404,12 +397,12 @@ class Series:
         return replace(perturbation, environment=variables, fixed_layout=fixed)
 
     def pair(
-        self, name: str, words: str, settings: RecordingSettings, *, purpose: Purpose, role: int
+        self, name: str, description: str, settings: RecordingSettings, *, purpose: Purpose, role: int
     ) -> Pair:
         """Run the script twice, as run 0 and run `role`: see `both`."""
         runs = self.both(
-            Plan(f"{name}a", words, settings, purpose, 0, more=1),
-            Plan(f"{name}b", words, settings, purpose, role),
+            Plan(f"{name}a", description, settings, purpose, 0, more=1),
+            Plan(f"{name}b", description, settings, purpose, role),
         )
         return Pair(runs[0], cast("ScriptRun", runs[1]))
 

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from samebits.errors import SamebitsError
 from samebits.records.creation import drop_contents, sidecars
 from samebits.records.notes import Note, NoteCode
-from samebits.verification._child_records import Tools
-from samebits.verification._intervene import InterventionPairs, intervene, look_again, terms_of
+from samebits.verification._intervene import InterventionPairs, check_recurrence, intervene, terms_of
 from samebits.verification._iterate import hides_a_generator, iterate
 from samebits.verification._judge import cut_short, exclude_unread, judge, judge_again, run_first
 from samebits.verification._localise import has_only_unread, localise, take_origins
 from samebits.verification._measure import lacks_difference, measure, replay
 from samebits.verification._remedy import answer, fix, patch_draws, remedy
-from samebits.verification._state import Runner, State, verification_of
+from samebits.verification._state import Runner, State, Tools, verification_of
 from samebits.verification.preconditions import check_target
 from samebits.verification.results import Purpose
 from samebits.verification.series import BudgetSpent, Pair, Phase, Series
@@ -101,7 +100,7 @@ def _explanation(state: State, runner: Runner) -> Iterator[State]:
             yield iterate(state, runner)
         return
     pairs = InterventionPairs(runner, terms_of(state, runner, begun))
-    yield (state := look_again(state, runner, pairs))
+    yield (state := check_recurrence(state, runner, pairs))
     yield (state := (yield from intervene(state, runner, pairs)))
     if not state.searched and (state.confirmed is None or lacks_difference(state)):
         yield (state := iterate(state, runner))
@@ -168,7 +167,7 @@ def _concluded(state: State, runner: Runner) -> State:
 def _focused(state: State, runner: Runner) -> State:
     """Return the state whose pair is explained: with a child's records where a child differs."""
     series, comparison = runner.series, state.comparison
-    series.look_at(comparison.child if state.differs else "", count_reads=comparison.counts_reads)
+    series.examine(comparison.child if state.differs else "", count_reads=comparison.counts_reads)
     pair = state.compared
     return replace(state, pair=Pair(series.focused(pair.first), series.focused(pair.second)))
 
