@@ -145,7 +145,7 @@ def _replace_label(folder: Path, facts: RankFacts) -> None:
 
 
 def _unwritable(path: Path, reason: str) -> SamebitsError:
-    message = f"cannot write {path}: {reason}; give another place for records"
+    message = f"cannot write {path}: {reason}; give another path for records"
     return SamebitsError(message, slug="record-unwritable")
 
 

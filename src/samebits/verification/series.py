@@ -131,7 +131,10 @@ class Series:
         self._script = Script(request.target, request.output, request.environment, self._stdin)
         self._overlay: tuple[tuple[str, str], ...] = ()
         self._prefix = ""
-        self._copy = _copy_of_folder(request) if request.fresh else None
+        self._copy: WorkingFolder | None = None
+        if request.fresh:
+            folder = request.folder / "folder"
+            self._copy = WorkingFolder(Path.cwd(), folder, request.share, MOST_COPIED_BYTES)
         self._times: list[tuple[int, int]] = []  # of the compared runs: when each began and ended
         self.child = ""
         self._roots: dict[str, str] = {}
@@ -424,10 +427,6 @@ def _nothing_earlier(record: str) -> EarlierRun:
     """Return the settings of a run that looks for files of an earlier one, where there was none."""
     now = time.time_ns()
     return EarlierRun(os.path.abspath(_notes_of(record)), now, now)
-
-
-def _copy_of_folder(request: VerifyRequest) -> WorkingFolder:
-    return WorkingFolder(Path.cwd(), request.folder / "folder", request.share, MOST_COPIED_BYTES)
 
 
 def _least(*limits: _Number | None) -> _Number | None:
