@@ -10,7 +10,7 @@ import torch
 from torch.utils import data as torch_data
 from torch.utils.data import default_collate, default_convert, get_worker_info
 
-from samebits.data._shards import Sharded, ShardOrder, StreamReader, Whole
+from samebits.data._shards import Sharded, ShardOrder, SingleShard, StreamReader
 from samebits.rng.samples import EpochKeys, SampleRng, as_in_worker
 from samebits.rng.seeds import derive
 
@@ -204,7 +204,7 @@ class KeyedShards(Fetcher):
         return ShardBatch(batch, len(elements), tuple(ended))
 
     def _reader(self, stream: int, rng: SampleRng, keys: EpochKeys) -> StreamReader:
-        shards = self.dataset if isinstance(self.dataset, Sharded) else Whole(self.dataset)
+        shards = self.dataset if isinstance(self.dataset, Sharded) else SingleShard(self.dataset)
 
         def produce(iterator: Any, shard: int, number: int) -> Any:
             rng.key(keys.element(shard, number), keys.epoch, "shard", shard, number)
@@ -214,7 +214,7 @@ class KeyedShards(Fetcher):
             rng.key(keys.element(shard), keys.epoch, "shard", shard)
             return iter(shards.iter_shard(shard))
 
-        return StreamReader(self._order, stream, (self.plan.seed, keys.epoch), produce, begin)
+        return StreamReader(self._order, stream, self.plan.seed, keys.epoch, produce, begin)
 
 
 @dataclass(frozen=True)

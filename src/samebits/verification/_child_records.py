@@ -57,14 +57,14 @@ def with_children(
     judged = {name: _judged(name, (first.get(name), second.get(name)), tools, excluded) for name in names}
     if len(pools) > 1:
         judged |= {name: _by_chance(name, judged[name]) for name in pools}
-    apart = {
+    different = {
         name: result
         for name, result in judged.items()
         if result.verdict == "different" and result.state != "identical"
     }
-    if apart:  # the first is explained; in others the same line may differ, or another one
-        name, result = next(iter(apart.items()))
-        notes = (*result.notes, *_also(apart, name))
+    if different:  # the first is explained; in others the same line may differ, or another one
+        name, result = next(iter(different.items()))
+        notes = (*result.notes, *_note_of_others(different, name))
         reason = Reason.of(ReasonCode.IN_CHILD, name, result.reason)
         return replace(result, reason=reason, child=name, notes=notes)
     for result in judged.values():
@@ -73,9 +73,9 @@ def with_children(
     return _joined(comparison, judged)
 
 
-def _also(apart: dict[str, Comparison], shown: str) -> list[Note]:
+def _note_of_others(different: dict[str, Comparison], shown: str) -> list[Note]:
     """Note the other children whose state differs."""
-    others = [(name, result.first_step) for name, result in apart.items() if name != shown]
+    others = [(name, result.first_step) for name, result in different.items() if name != shown]
     return [Note.of(NoteCode.CHILDREN_DIFFER_TOO, *others)] if others else []
 
 
@@ -127,7 +127,7 @@ def _joined(comparison: Comparison, judged: dict[str, Comparison]) -> Comparison
     return replace(whole, reason=Reason.of(ReasonCode.IN_CHILD, name, reason), child=name)
 
 
-def focused(run: ScriptRun, child: str) -> ScriptRun:
+def run_of_child(run: ScriptRun, child: str) -> ScriptRun:
     """Return the run with the record of one of its children instead of its own."""
     record = run.record
     for name in child.split("/"):

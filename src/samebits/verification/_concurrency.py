@@ -1,4 +1,4 @@
-"""Two runs of the script at the same time: whether that is safe, and faster."""
+"""Decides whether two runs of the script at the same time are safe, and faster."""
 
 from __future__ import annotations
 

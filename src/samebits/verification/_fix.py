@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from samebits.verification.series import Series
 
 MOST_ROUNDS = 4
-LITTLE = 2  # rounds and patches where interventions have shown the cause, and no patch was asked for
+FEW = 2  # rounds, and patches, where interventions have shown the cause and no patch was asked for
 _MOST_TRIED = 6
 _TRIAL = "fix-"
 
@@ -124,7 +124,7 @@ class _Search:
     def run(self) -> Fix:
         best: Fix | None = None
         try:
-            for best in self._better(self._aim.comparison.findings):  # noqa: B007 - the last one counts
+            for best in self._improvements(self._aim.comparison.findings):  # noqa: B007 - the last one counts
                 pass
         except BudgetSpent:
             best = best or self._untried
@@ -132,7 +132,7 @@ class _Search:
             return Fix(None, self._original.root, refusals=tuple(dict.fromkeys(self._refusals)))
         return replace(best, refusals=() if best.confirmed else tuple(dict.fromkeys(self._refusals)))
 
-    def _better(self, findings: Sequence[Finding]) -> Iterator[Fix]:
+    def _improvements(self, findings: Sequence[Finding]) -> Iterator[Fix]:
         """Yield patches, each of which starts from what the one before it left."""
         project, needed = self._original, 1
         for _ in range(self._effort.rounds):

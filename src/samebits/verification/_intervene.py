@@ -17,7 +17,7 @@ from samebits.interventions import INTERVENTIONS, why_not, without_implied
 from samebits.recording.settings import RecordingSettings
 from samebits.records.notes import Note, NoteCode
 from samebits.verification import preconditions
-from samebits.verification._fix import LITTLE, Aim, Effort
+from samebits.verification._fix import FEW, Aim, Effort
 from samebits.verification._judge import judged
 from samebits.verification._measure import last_step, least_steps, pairs_needed, time_limit
 from samebits.verification._remedy import try_patch
@@ -283,7 +283,7 @@ def _patched(
         sure = len(interventions) == 1 and pairs_needed(causes, state.n_identical)[0] == 1
         yield replace(shown, confirmed=once) if sure else _with_doubt(state, once, _BY_CHANCE)
         aim = Aim(shown.comparison, interventions, state.excluded, shown=True)
-        trial = try_patch(runner, aim, Effort(LITTLE, LITTLE, pairs.terms.max_steps))
+        trial = try_patch(runner, aim, Effort(FEW, FEW, pairs.terms.max_steps))
         yield (state := replace(state, trials={**state.trials, interventions: trial}))
     trial = state.trials[interventions]
     is_confirmed = trial is not None and bool(trial.confirmed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind, specification_of
@@ -41,33 +41,26 @@ _PARTS = {
 }
 
 
-@dataclass(frozen=True)
-class _AllOrigins:
-    """The result of the rounds.
-
-    Args:
-        findings: origins, those of the op-level pair first, with the difference of their values where it is
-            known.
-        notes: what could not be done.
-        agreed: whether the last pair, with the values of all findings replaced, was identical.
-    """
-
-    findings: tuple[Finding, ...]
-    notes: tuple[Note, ...]
-    agreed: bool
-
-
 def iterate(state: State, runner: Runner) -> State:
-    """Look for all origins, and measure by how much their values differ."""
+    """Look for all origins, and measure by how much their values differ.
+
+    Run 2 gets the values of run 1 at the origins known so far; what differs then are the next origins, and so
+    on. The first round also tells by how much the values at each origin differ. Where there is nothing to
+    replace, such as another order of operations, the values of the first origin are only compared.
+    """
     searched, localisation = replace(state, searched=True), state.localisation
     # Where several threads make steps, the step number of an operation changes from run to run.
     if localisation is None or not is_located(state) or state.comparison.several_threads:
         return searched
-    result = _all_origins(searched, runner, localisation)
+    rounds = _Rounds(searched, runner, localisation)
+    try:
+        rounds.run()
+    except BudgetSpent:
+        rounds.notes.append(Note.of(NoteCode.ORIGINS_OUT_OF_TIME))
     # Where the runs agree in the end, a late value is a finding by now, or followed from one.
-    notes = (n for n in state.comparison.notes if not (result.agreed and n.code is NoteCode.LATE_VALUE))
-    comparison = replace(state.comparison, findings=result.findings, notes=(*notes, *result.notes))
-    return replace(searched, comparison=comparison)
+    earlier = (n for n in state.comparison.notes if not (rounds.agreed and n.code is NoteCode.LATE_VALUE))
+    findings, notes = tuple(rounds.findings), (*earlier, *rounds.notes)
+    return replace(searched, comparison=replace(state.comparison, findings=findings, notes=notes))
 
 
 def hides_a_generator(state: State, runner: Runner) -> bool:
@@ -78,20 +71,6 @@ def hides_a_generator(state: State, runner: Runner) -> bool:
     return wanted and first_is_one and not unseeded_of(state.drawn) <= {finding.cause for finding in findings}
 
 
-def _all_origins(state: State, runner: Runner, localisation: Localisation) -> _AllOrigins:
-    """Give run 2 the values of run 1 at the origins known so far, look for the next ones, and so on.
-
-    The first round also tells by how much the values at each origin differ. Where there is nothing to put in
-    place, such as another order of operations, the values of the first origin are only compared.
-    """
-    rounds = _Rounds(state, runner, localisation)
-    try:
-        rounds.run()
-    except BudgetSpent:
-        rounds.notes.append(Note.of(NoteCode.ORIGINS_OUT_OF_TIME))
-    return _AllOrigins(tuple(rounds.findings), tuple(rounds.notes), rounds.agreed)
-
-
 class _Rounds:
     """The rounds of one search, each a pair of runs.
 
@@ -99,6 +78,12 @@ class _Rounds:
         state: what is known where it begins.
         runner: makes the runs and compares them.
         localisation: the op-level pair that has the first origins.
+
+    Attributes:
+        findings: origins, those of the op-level pair first, with the difference of their values where it is
+            known.
+        notes: what could not be done.
+        agreed: whether the last pair, with the values of all findings replaced, was identical.
     """
 
     def __init__(self, state: State, runner: Runner, localisation: Localisation) -> None:
@@ -106,9 +91,9 @@ class _Rounds:
         self._series, self._tools = runner.series, runner.tools
         self._localisation = localisation
         self._rules: list[Rule] = []
-        self._own: list[range] = []  # numbers of the rules of each finding
+        self._rule_numbers: list[range] = []  # numbers of the rules of each finding
         self._saver: ScriptRun | None = None
-        self._saved: tuple[Rule, ...] = ()
+        self._saved_rules: tuple[Rule, ...] = ()
         self._behind: tuple[Rule, ...] = ()
         self.findings: list[Finding] = []
         self.notes: list[Note] = []
@@ -160,7 +145,7 @@ class _Rounds:
             line = (Evidence.of(EvidenceCode.SEEN_ONCE_PLACED, first.origin.site, first.origin.op),)
         for finding in fresh:
             rules = self._rules_for(pair, finding)
-            self._own.append(range(len(self._rules), len(self._rules) + len(rules)))
+            self._rule_numbers.append(range(len(self._rules), len(self._rules) + len(rules)))
             self._rules += rules
             self.findings.append(finding.with_evidence(*line))
 
@@ -173,7 +158,11 @@ class _Rounds:
         """Make the first round, again where a pair hid a race or did not fetch the first origin's values."""
         for _ in range(MOST_ATTEMPTS):
             pair, origins = self._round()
-            if self.findings[0].origin.difference is not None or origins is not None or not self._own[0]:
+            if (
+                self.findings[0].origin.difference is not None
+                or origins is not None
+                or not self._rule_numbers[0]
+            ):
                 return pair, origins
         self.notes.append(Note.of(NoteCode.VALUES_NOT_FETCHED, MOST_ATTEMPTS))
         return pair, origins
@@ -191,7 +180,7 @@ class _Rounds:
             finding
             if finding.origin.difference
             else measured_at(self._tools, pair, substitution, finding, rules)
-            for finding, rules in zip(self.findings, self._own, strict=True)
+            for finding, rules in zip(self.findings, self._rule_numbers, strict=True)
         ]
         until = self._series.deadline
         return pair, origins_of(pair, self._tools, self._state.excluded, self._explained(), until)
@@ -206,10 +195,10 @@ class _Rounds:
             with self._tools.open_record(pair.first.record) as record:
                 if keeps_all(record, substitution):
                     return pair.first
-        if self._saver is not None and set(substitution.rules) <= set(self._saved):
+        if self._saver is not None and set(substitution.rules) <= set(self._saved_rules):
             return self._saver
-        self._saved = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
-        settings = replace(self._settings(), substitution=replace(substitution, rules=self._saved))
+        self._saved_rules = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
+        settings = replace(self._settings(), substitution=replace(substitution, rules=self._saved_rules))
         name, description = f"values-{len(self._pairs) + 1}a", "keeping the values of the origins"
         self._saver = self._series.run(Plan(name, description, settings, Purpose.CAPTURE))
         return self._saver

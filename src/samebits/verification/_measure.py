@@ -1,4 +1,4 @@
-"""How runs with a change are compared: how far they go, how many pairs show anything, and replays."""
+"""Measures differences, plans how far and how often runs with a change are made, and replays operations."""
 
 from __future__ import annotations
 

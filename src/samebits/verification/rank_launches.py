@@ -50,7 +50,7 @@ class LaunchRequest:
         level: `op` records every operation already in the first launches.
         run_options: further options of `samebits run`: seeds, switches, interventions.
         localise: on a difference, launch twice more to find the operation.
-        output: where the script's standard output goes: `inherit` or `stderr`.
+        output: where the script's standard output goes: `inherit`, `stderr` or `nothing`.
         environment: variables that every launch has beside the user's own.
     """
 

@@ -142,8 +142,8 @@ class Fix:
             trial = RemedyTrial("change", self.confirmed, self.pairs, steps=self.steps)
         return Remedy(text, known.controls, before, after, self._changes(), trial)
 
-    def speaks_for(self, finding: Finding) -> bool:
-        """Tell whether it is the remedy of this finding too: with it, nothing differed any more."""
+    def is_remedy_of(self, finding: Finding) -> bool:
+        """Tell whether the patch is a remedy for this finding too: nothing differed with it."""
         return bool(self.confirmed) and finding.remedy is not None
 
     def _changes(self) -> tuple[LineChange, ...]:

@@ -17,7 +17,7 @@ from samebits.recording.runner import Target
 from samebits.recording.settings import EarlierRun
 from samebits.switches.table import holds_layout
 from samebits.verification import preconditions
-from samebits.verification._child_records import focused
+from samebits.verification._child_records import run_of_child
 from samebits.verification._concurrency import Concurrency
 from samebits.verification.isolation import MOST_COPIED_BYTES, StandardInput, WorkingFolder, in_copy
 from samebits.verification.preconditions import check_writable
@@ -302,7 +302,7 @@ class Series:
         self.runs += runs
         if any(run.timed_out for run in runs):
             self._seconds_left()
-        return [self.focused(run) for run in runs]
+        return [self.examined(run) for run in runs]
 
     def _job(self, plan: Plan, phase: Phase, left: float | None) -> Job:
         """Return the run that a plan asks for, with `left` seconds at most."""
@@ -345,7 +345,7 @@ class Series:
     @property
     def source(self) -> Target:
         """The script that the user would change, or the one that the examined child runs."""
-        run = self.focused(self.runs[0]) if self.child and self.runs else None
+        run = self.examined(self.runs[0]) if self.child and self.runs else None
         command = run.info.command if run is not None and run.info is not None else ()
         if command[:1] == ("-m",) and len(command) > 1:
             return Target(None, command[1], command[2:])
@@ -353,13 +353,13 @@ class Series:
             return Target(command[0], None, command[1:])
         return self.request.target
 
-    def focused(self, run: ScriptRun) -> ScriptRun:
+    def examined(self, run: ScriptRun) -> ScriptRun:
         """Return the run with the record of the child that is examined, if one is."""
         if not self.child:
             return run
-        examined = focused(run, self.child)
-        self._roots[examined.record] = run.record
-        return examined
+        child_run = run_of_child(run, self.child)
+        self._roots[child_run.record] = run.record
+        return child_run
 
     def _earlier(self, record: str) -> EarlierRun | None:
         """Return the compared runs before this one, whose files are looked for."""

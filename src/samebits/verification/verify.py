@@ -1,4 +1,4 @@
-"""The whole of a verification, from the first run to the fix: which stages there are, and in which order."""
+"""A whole verification, from the first run to the fix: its stages and their order."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def _last_state(runner: Runner) -> State:
     state = _judged(state, runner)
     if state.interrupted:
         return state
-    state = _focused(judge_again(state, runner), runner)
-    if _is_to_be_explained(state, runner):
+    state = _with_examined_pair(judge_again(state, runner), runner)
+    if _needs_explanation(state, runner):
         runner.tell(verification_of(state, runner))
         state = _explained(state, runner)
     return _concluded(state, runner)
@@ -164,15 +164,15 @@ def _concluded(state: State, runner: Runner) -> State:
     return latest
 
 
-def _focused(state: State, runner: Runner) -> State:
+def _with_examined_pair(state: State, runner: Runner) -> State:
     """Return the state whose pair is explained: with a child's records where a child differs."""
     series, comparison = runner.series, state.comparison
     series.examine(comparison.child if state.differs else "", count_reads=comparison.counts_reads)
     pair = state.compared
-    return replace(state, pair=Pair(series.focused(pair.first), series.focused(pair.second)))
+    return replace(state, pair=Pair(series.examined(pair.first), series.examined(pair.second)))
 
 
-def _is_to_be_explained(state: State, runner: Runner) -> bool:
+def _needs_explanation(state: State, runner: Runner) -> bool:
     passed = runner.request.state_only and state.comparison.state == "identical"
     return state.differs and state.explains and not passed
 
