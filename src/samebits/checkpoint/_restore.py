@@ -174,7 +174,7 @@ class Matching:
         self.notes.append(text)
 
     def check(self) -> None:
-        """Refuse a state that would make something else of its target.
+        """Refuse states that do not fit their targets.
 
         Raises:
             SamebitsError: `checkpoint-mismatch`.

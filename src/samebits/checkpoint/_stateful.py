@@ -1,4 +1,4 @@
-"""Objects with `state_dict` in a checkpoint, and refusals of those that cannot be restored."""
+"""Objects with `state_dict` in a checkpoint, and the errors for those that cannot be saved or restored."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class FetchPlan:
 
 
 class Fetcher(ABC):
-    """Stands in for the dataset in torch's own loader: an index there is a whole `BatchTask`.
+    """Replaces the dataset in torch's own loader, where an index is a whole `BatchTask`.
 
     Args:
         dataset: the user's.
@@ -281,7 +281,7 @@ class Tasks:
 
 
 class TorchLoader:
-    """Torch's loader over batches, with nothing in it that draws from a global generator.
+    """Torch's loader over batches; nothing in it draws from a global generator.
 
     Args:
         loader: the user's, for its options.

@@ -1,4 +1,4 @@
-"""The loader, and its position in the data: a few whole numbers that can be saved and restored."""
+"""The loader, and its position in the data, which can be saved and restored as a few whole numbers."""
 
 from __future__ import annotations
 
@@ -388,7 +388,7 @@ class LoaderIterator:
 
 
 class _SamplerStandIn:
-    """Stands where torch's loader has its sampler, and refuses to be used for another loader."""
+    """Takes the place of torch's sampler, and refuses to be used for another loader."""
 
     def __init__(self, size: int) -> None:
         self._size = size

@@ -1,4 +1,4 @@
-"""Events from the values of a record. Every value is checked: a record may come from a stranger."""
+"""Decodes the values of a record to events. Every value is checked: a record may come from a stranger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The beginning and the end of a record: the facts of the run, without secrets, and folding its log."""
+"""Creates and closes a record: secrets in the facts of the run are masked, and its log is folded into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing a record: events in rows, values that repeat once."""
+"""Writes a record: events are packed in rows, and a value that repeats is stored once."""
 
 from __future__ import annotations
 

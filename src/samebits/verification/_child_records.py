@@ -1,4 +1,4 @@
-"""The records of child processes that trained: found beside those of two runs, and compared."""
+"""Finds and compares the records of child processes that trained."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _by_chance(name: str, comparison: Comparison) -> Comparison:
 
 
 def _doubted(comparison: Comparison, reason: Reason | None) -> Comparison:
-    """Return a verdict whose state a child leaves open."""
+    """Return the verdict where the state of a child could not be judged."""
     if comparison.verdict == "identical":
         return replace(comparison, verdict="not_judged", state="not_judged", reason=reason)
     both = Reason.of(ReasonCode.REPORTED_AND_DOUBT, len(comparison.reported), reason)

@@ -1,4 +1,4 @@
-"""Search for a patch: runs use changed text instead of the user's files, which are not changed."""
+"""The search for a patch: runs use patched copies of the user's files, which stay as they are."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Effort:
     """The limits of the search for a patch.
 
     Args:
-        rounds: how often a patch is extended by what helps against the origin that shows with it.
+        rounds: how often a patch is extended by one for the origin that remains.
         patches: how many are tried in all.
         max_steps: after how many steps the runs are ended; None lets them go to their ends.
     """
@@ -81,8 +81,8 @@ class _Trial:
 def find_fix(runner: Runner, aim: Aim, effort: Effort = Effort()) -> Fix:
     """Look for a patch with which the runs are identical.
 
-    Each patch is tried by pairs of runs. If the first origin is a different one with it, the patch is kept,
-    and the new origin is patched as well.
+    Pairs of runs try each patch. If another origin comes first with a patch, the patch stays, and that origin
+    is patched as well.
 
     Args:
         runner: makes the runs and compares them.
@@ -133,7 +133,7 @@ class _Search:
         return replace(best, refusals=() if best.confirmed else tuple(dict.fromkeys(self._refusals)))
 
     def _improvements(self, findings: Sequence[Finding]) -> Iterator[Fix]:
-        """Yield patches, each of which starts from what the one before it left."""
+        """Yield patches, each of which extends the one before it."""
         project, needed = self._original, 1
         for _ in range(self._effort.rounds):
             needed = max(needed, self._pairs_needed(findings))
@@ -277,7 +277,7 @@ def _is_another(comparison: Comparison | None, before: Sequence[Finding]) -> boo
 
 
 def _signature(origin: Origin) -> object:
-    """Return what stays of an origin when its line moves."""
+    """Return the facts of an origin that stay when its line moves."""
     site = origin.site
     return (
         origin.kind,

@@ -1,4 +1,4 @@
-"""The stages that show a cause: pairs of runs with something pinned, until they are identical."""
+"""The stages that show a cause: pairs of runs with interventions, until a pair is identical."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class InterventionPairs:
         return known
 
     def repeat(self, interventions: InterventionSet) -> Outcome:
-        """Compare one more run with the first one of these interventions, whose pair was identical."""
+        """Compare one more run with these interventions with the first run of their identical pair."""
         first = self._first_runs[frozenset(interventions)]
         try:
             second = self._runner.series.run(self._plan(interventions, first.record, second=True))
@@ -119,11 +119,11 @@ class InterventionPairs:
         return self._outcome(interventions, Pair(first, second))
 
     def call_chance(self, interventions: InterventionSet) -> None:
-        """Count the identical pair with these interventions as one that differed from now on."""
+        """From now on, count the identical pair with these interventions as one that differed."""
         self._outcomes[frozenset(interventions)] = "different"
 
     def n_different(self) -> int:
-        """Return with how many sets of interventions the runs differed."""
+        """Return the number of sets of interventions with which the runs differed."""
         return sum(outcome == "different" for outcome in self._outcomes.values())
 
     def in_vain(self) -> frozenset[str]:
@@ -190,7 +190,7 @@ class InterventionPairs:
 
 
 def divergence_of(comparison: Comparison) -> object:
-    """Return where runs differ first: the step, and what differs there."""
+    """Return the point where runs differ first: the step, and what differs there."""
     first = next(iter(comparison.step_findings), None)
     return comparison.first_step, first and (
         first.origin.kind,
@@ -261,7 +261,7 @@ def _possible(given: Sequence[str]) -> InterventionSet:
 def _able(
     sets: Sequence[InterventionSet], possible: InterventionSet, acting: Mapping[str, Trace] | None
 ) -> list[InterventionSet]:
-    """Return the sets that are possible, without interventions that nothing shows to have acted."""
+    """Return the possible sets, without interventions for which the records show no trace."""
     acted = (tuple(name for name in names if acting is None or name in acting) for names in sets)
     return [names for names in dict.fromkeys(acted) if names and set(names) <= set(possible)]
 
@@ -269,7 +269,7 @@ def _able(
 def _patched(
     state: State, runner: Runner, pairs: InterventionPairs, interventions: InterventionSet
 ) -> States:
-    """Try a patch for what interventions showed once; if runs with it are identical, make no more pairs.
+    """Try a patch for the cause that interventions showed once; identical runs with it are enough.
 
     Yields:
         what is known while it is tried, and the state as it was.
@@ -327,7 +327,7 @@ def _confirmed(state: State, confirmation: Confirmation) -> State:
 
 
 def _with_doubt(state: State, shown: Confirmation, open_question: str) -> State:
-    """Note that interventions made runs identical, and that it is not known what that means."""
+    """Note that interventions made runs identical, and which question is still open."""
     return state.noted(Note.of(NoteCode.INTERVENTIONS_IN_DOUBT, shown, open_question))
 
 

@@ -155,7 +155,7 @@ class _Rounds:
             return _rules_for(a, b, finding.origin)
 
     def _first_round(self) -> tuple[Pair, OriginSearch | None]:
-        """Make the first round, again where a pair hid a race or did not fetch the first origin's values."""
+        """Make the first round; repeat it if a pair hid a race or did not fetch the first values."""
         for _ in range(MOST_ATTEMPTS):
             pair, origins = self._round()
             if (
@@ -236,7 +236,7 @@ class _Rounds:
         return localisation.max_steps
 
     def _explained(self) -> tuple[tuple[Cause, str, int], ...]:
-        """Return causes and lines of the origins so far: their draws explain nothing more."""
+        """Return causes and lines of the known origins: their draws explain nothing else."""
         return tuple(
             (finding.cause, *line_of(finding.origin.site))
             for finding in self.findings

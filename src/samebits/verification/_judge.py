@@ -34,7 +34,7 @@ _REMADE = ("-excused", "-whole")  # endings of the names of runs that are made o
 
 
 def run_first(runner: Runner) -> State:
-    """Make run 1, and see whether there is anything to compare with it.
+    """Make run 1, and check whether a second run would have anything to compare.
 
     Returns:
         A state; its comparison has a reason if there is nothing to compare.
@@ -63,7 +63,7 @@ def judge(state: State, runner: Runner) -> Iterator[State]:
 
 
 def _compared(state: State, runner: Runner, role: int) -> State:
-    """Compare the run of that number with run 1."""
+    """Make the run of that number, and compare it with run 1."""
     first, steps = state.first, runner.request.steps
     pair = Pair(first, runner.series.run(_plan(runner, role, reference=first.record)))
     judged = _with_verdict(state, runner, pair, role)
@@ -75,7 +75,7 @@ def _compared(state: State, runner: Runner, role: int) -> State:
 
 
 def cut_short(state: State, runner: Runner) -> State:
-    """Return the state where the user ended the verification before all runs were compared."""
+    """Return the state of a verification that the user ended before all runs were compared."""
     state = replace(state, interrupted=True)
     if state.comparison.verdict != "identical":
         return state.noted(Note.of(NoteCode.INTERRUPTED))
@@ -85,7 +85,7 @@ def cut_short(state: State, runner: Runner) -> State:
 
 
 def judge_again(state: State, runner: Runner) -> State:
-    """Compare with one more run where the last one read what one before it had written.
+    """Compare with one more run if the last one read files that an earlier run had written.
 
     Such a run did different work, so a difference says nothing. The next run does the same work.
     """
@@ -153,7 +153,7 @@ def _plan(runner: Runner, role: int, *, reference: str = "", excluded: tuple[str
 
 
 def _whole(plan: Plan) -> Plan:
-    """Plan a run again that ended early."""
+    """Plan once more a run that ended early, now to its end."""
     return replace(plan, name=f"{plan.name}-whole", purpose=Purpose.EXCUSE)
 
 
@@ -190,7 +190,7 @@ def judged(
     """Return the verdict over two runs that left records, and how many tensors of the first were compared.
 
     Runs that took no step and gave no value, or ended with different statuses, are not judged identical.
-    Whether they failed is not looked at.
+    Whether they failed is not checked.
 
     Args:
         pair: the runs.
@@ -215,7 +215,7 @@ def judged(
 
 
 class Counted:
-    """A record that counts the tensors that one walk over all of its steps reads.
+    """A record that counts the tensors that were read in one pass over all of its steps.
 
     Args:
         record: the record.
@@ -228,13 +228,13 @@ class Counted:
 
     @property
     def info(self) -> RunInfo:
-        """As the record's."""
+        """See `RecordReader`."""
         return self._record.info
 
     def events(
         self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None
     ) -> Iterator[Event]:
-        """As the record's."""
+        """See `RecordReader`."""
         n_values = 0
         for event in self._record.events(kinds, first_step, last_step):
             n_values += len(event.digests)
@@ -244,7 +244,7 @@ class Counted:
             self.n_values = max(self.n_values, n_values)
 
     def event(self, seq: int) -> Event:
-        """As the record's."""
+        """See `RecordReader`."""
         return self._record.event(seq)
 
 
@@ -296,7 +296,7 @@ def _steps(run: ScriptRun) -> int:
 
 
 def _with_failure(comparison: Comparison, reason: Reason) -> Comparison:
-    """Keep a difference before the failure as the verdict: it is often the cause."""
+    """Return the verdict over runs that failed; a difference before the failure, often its cause, stays."""
     if comparison.verdict == "different":
         state: Verdict = "different" if comparison.state == "different" else "not_judged"
         return replace(comparison, notes=(*comparison.notes, Note.of(NoteCode.UNFIT, reason)), state=state)

@@ -54,7 +54,7 @@ class Localisation:
 
 
 def localise(state: State, runner: Runner) -> State:
-    """Note the draws that differ before the runs diverge, and look for the operation at which they do.
+    """Note the draws that differ before the runs diverge, and look for the operation where they diverge.
 
     Raises:
         BudgetSpent: there was no time for it.
@@ -91,7 +91,7 @@ def _reserved_seconds(state: State, runner: Runner) -> float:
 
 
 def unseeded_of(drawn: Iterable[Source]) -> set[Cause]:
-    """Return those causes of some draws that are a generator that was never seeded."""
+    """Return the causes of some draws that are generators which were never seeded."""
     causes = {source.cause for source in drawn}
     return {cause for cause in causes if specification_of(cause).seeded_by}
 
@@ -103,7 +103,7 @@ def has_only_unread(state: State) -> bool:
 
 
 def take_origins(state: State) -> State:
-    """Replace what the steps showed by the origins, if there are any."""
+    """Replace the findings of the steps by the origins, if there are any."""
     if state.localisation is None:
         return state
     comparison = with_origins(state.comparison, state.localisation)

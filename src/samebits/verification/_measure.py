@@ -86,7 +86,7 @@ def least_steps(comparison: Comparison) -> int:
 
 
 def time_limit(seconds: float) -> float:
-    """Return after how many seconds a run with a change is ended.
+    """Return the number of seconds after which a run with a change is ended.
 
     Args:
         seconds: the duration of the first run, with nothing changed.
@@ -103,27 +103,29 @@ def replay(state: State, runner: Runner) -> State:
     run = runner.series.run(Plan("replay", "executing each operation again", settings, Purpose.REPLAY))
     comparison, info = state.comparison, run.info
     summary = ReplaySummary.from_dict(info.replay) if info is not None else None
-    notes = [*comparison.notes, *_ending(run)]
+    ending = _ending(run)
+    notes = [*comparison.notes, *ending]
     if info is None or summary is None:
         notes.append(Note.of(NoteCode.NOT_REPLAYED))
         return replace(state, comparison=replace(comparison, notes=tuple(notes)))
     evidence = replayed(summary)
     notes += [note for note in info.notes if note not in notes]
-    if comparison.verdict == "identical" and not _ending(run):
-        notes += _against(runner.tools, state.first, run, bool(evidence.findings))
+    if comparison.verdict == "identical" and not ending:
+        notes += _against(runner.tools, state.first, run, unrepeated=bool(evidence.findings))
     comparison = with_evidence(replace(comparison, notes=tuple(notes)), evidence)
     return replace(state, comparison=comparison)
 
 
 def _ending(run: ScriptRun) -> list[Note]:
+    """Note how the run ended if it did not end as it should."""
     info = run.info
     if info is None or info.status in ("finished", "stopped"):
         return []
     return [Note.of(NoteCode.REPLAY_ENDED, info.failure or info.status)]
 
 
-def _against(tools: Tools, first: ScriptRun, run: ScriptRun, unrepeated: bool) -> list[Note]:  # noqa: FBT001
-    """Add a note if this run did not give the bits of the others."""
+def _against(tools: Tools, first: ScriptRun, run: ScriptRun, *, unrepeated: bool) -> list[Note]:
+    """Note that this run did not give the bits of the first one, if so."""
     with tools.open_record(first.record) as a, tools.open_record(run.record) as b:
         comparison = tools.judge(a, b)
     if comparison.verdict != "different":
@@ -156,7 +158,7 @@ def is_located(state: State) -> bool:
 
 
 def lacks_difference(state: State) -> bool:
-    """Tell whether the values of the first origin are still to be fetched."""
+    """Tell whether the difference of the first origin's values is not known yet, and could be."""
     if not is_located(state):
         return False
     first = state.comparison.findings[0]
@@ -196,7 +198,7 @@ def _event(record: RecordReader, origin: Origin, run: int) -> Event | None:
 def measured_at(
     tools: Tools, pair: Pair, substitution: Substitution, finding: Finding, rules: range
 ) -> Finding:
-    """Return a finding with the difference of its first values that were not the same in both runs.
+    """Return a finding with the difference of the first of its values that differ between the runs.
 
     Args:
         tools: open records.

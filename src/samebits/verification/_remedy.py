@@ -1,4 +1,4 @@
-"""The stages that say what to change, and try it: remedies, and patches that make the same change."""
+"""The stages that say what to change and try it: remedies, and patches that make the same change."""
 
 from __future__ import annotations
 

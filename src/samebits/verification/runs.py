@@ -166,13 +166,13 @@ def _launch(job: Job, inputs: ExitStack) -> Launch:
 
 
 def _script_run(job: Job, outcome: Outcome, seconds: float) -> ScriptRun:
-    info = close_record(Path(job.settings.record), outcome)
+    info = _close_record(Path(job.settings.record), outcome)
     run = ScriptRun(job.purpose, job.settings.record, outcome.status, seconds, timed_out=outcome.timed_out)
     return replace(run, stress=job.perturbation.stress, info=info)
 
 
-def close_record(record: Path, outcome: Outcome) -> RunInfo | None:
-    """Read what the record says of the run; if its writer did not close it, first make it a single file.
+def _close_record(record: Path, outcome: Outcome) -> RunInfo | None:
+    """Read the facts of the run from its record; first close the record if its writer did not.
 
     Args:
         record: its path.

@@ -270,11 +270,11 @@ class Series:
         return None if failed or not self._concurrency.is_untouched() else (runs[0], runs[1])
 
     def note_draws(self, drawn: Sequence[Source]) -> None:
-        """Note what differed before the compared runs diverged."""
+        """Take into account which draws differed before the compared runs diverged; see `Concurrency`."""
         self._concurrency.note_draws(drawn)
 
     def _is_for_two(self, *plans: Plan) -> bool:
-        """Tell whether these can be made at the same time: each has an end, whether or not it stops early.
+        """Tell whether these can be made at the same time: each ends, whether or not it stops early.
 
         Runs with fixed addresses cannot: noting effects moves addresses, and later runs note none.
         """
@@ -362,7 +362,7 @@ class Series:
         return child_run
 
     def _earlier(self, record: str) -> EarlierRun | None:
-        """Return the compared runs before this one, whose files are looked for."""
+        """Return the earlier compared runs, whose files this run looks for."""
         if not self._times:
             return None
         self._notes.append(_notes_of(record))
@@ -419,7 +419,7 @@ class Pair:
 
 
 def _notes_of(record: str) -> str:
-    """Return the path where a run notes the files that it read of runs before it."""
+    """Return the path where a run notes the files of earlier runs that it read."""
     return f"{record}.earlier"
 
 
