@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from samebits._runtime.frames import pass_on
-from samebits._text.printable import with_article
+from samebits._text.printable import shortened, with_article
 from samebits.checkpoint._decoding import GeneratorState
 from samebits.checkpoint._stateful import State, describe, is_stateful, kind_of, meta_misfit, misfit
 from samebits.errors import SamebitsError
@@ -129,6 +129,9 @@ class Matching:
             kind = describe(saved).partition(";")[0]
             what = "the state of an object" if isinstance(saved, State) else f"a plain value ({kind})"
             raise mismatch(f"{where} holds {what} in the checkpoint, which {_name(target)} cannot take")
+        if isinstance(saved, GeneratorState) and saved.family != family_of(target):
+            state = f"{where} is the state of a generator of {shortened(saved.family, 200)} in the checkpoint"
+            raise mismatch(f"{state}, and the generator given is of {family_of(target)}")
         self.matches.append(Match(where, saved, target))
         return target
 
