@@ -251,9 +251,7 @@ class _Search:
         patch = Patch(tuple(files), tuple(dict.fromkeys(self._why)), first)
         confirmed = trial.still is None
         steps = self._effort.max_steps
-        return Fix(
-            patch, self._original.root, trial.pairs, confirmed, trial.still, tried=self._n_tried, steps=steps
-        )
+        return Fix(patch, self._original.root, trial.pairs, confirmed, trial.still, steps=steps)
 
 
 def _trial_of(run: ScriptRun) -> str:
