@@ -186,7 +186,7 @@ def array_from(data: torch.Tensor, dtype: Any, shape: list[int], order: str) -> 
     Raises:
         ValueError: the description is invalid.
     """
-    kind = numpy_dtype(dtype)
+    kind = _numpy_dtype(dtype)
     laid_out = tuple(reversed(shape)) if order == "F" else tuple(shape)
     if data.numel() != kind.itemsize * int(np.prod(laid_out, dtype=object)):
         raise ValueError(f"{data.numel()} bytes are no {kind} of shape {shape}")
@@ -202,13 +202,13 @@ def scalar_from(dtype: Any, text: Any) -> Any:
     Raises:
         ValueError: the description is invalid.
     """
-    kind, data = numpy_dtype(dtype), bytes.fromhex(text)
+    kind, data = _numpy_dtype(dtype), bytes.fromhex(text)
     if len(data) != kind.itemsize:
         raise ValueError(f"{len(data)} bytes are no {kind}")
     return np.frombuffer(data, kind)[0] if data else np.zeros((), kind)[()]
 
 
-def numpy_dtype(text: Any) -> Any:
+def _numpy_dtype(text: Any) -> Any:
     """Return the NumPy dtype of a text.
 
     Raises:
@@ -310,17 +310,13 @@ def tensor_facts(tensor: torch.Tensor) -> dict[str, Any]:
         facts |= {"dtype": name, "shape": list(tensor.shape)}
     if tensor.device.type != "cpu":
         facts["device"] = str(tensor.device)
-    if not tensor.is_contiguous() and is_dense(tensor):
+    if not tensor.is_contiguous() and _are_dense(tensor.stride(), tensor.shape):
         facts["strides"] = list(tensor.stride())
     return facts
 
 
-def is_dense(tensor: torch.Tensor) -> bool:
-    """Tell whether the elements are adjacent in some order of the dimensions, without overlap."""
-    return _are_dense(tensor.stride(), tensor.shape)
-
-
 def _are_dense(strides: Sequence[int], shape: Sequence[int]) -> bool:
+    """Tell whether the elements are adjacent in some order of the dimensions, without overlap."""
     expected = 1
     for stride, size in sorted(zip(strides, shape, strict=True)):
         if size != 1 and stride != expected:

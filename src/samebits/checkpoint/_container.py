@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 # Of the recorded facts, those whose change can change bits.
 _COMPARED = ("torch", "cuda", "cudnn", "mkl", "onednn", "capability", "gpus", "numpy")
-# Done once in a process and no setting: `off` does not tell whether the script itself has done it.
-_DEEDS = ("prepare-vector-math",)
+# An action done once in a process, not a setting: `off` does not tell whether the script itself has done it.
+_ONE_TIME = ("prepare-vector-math",)
 
 
 def collect_environment() -> dict[str, dict[str, str]]:
@@ -54,7 +54,7 @@ def _switches() -> dict[str, str]:
     for switch in TABLE:
         handle = switch.handle
         known = not handle.module or handle.module in sys.modules
-        if switch.name not in _DEEDS and known and not handle.missing():
+        if switch.name not in _ONE_TIME and known and not handle.missing():
             values[switch.name] = handle.read()
     return values
 
@@ -291,7 +291,7 @@ def _read_array(file: BinaryIO, name: str, facts: dict[str, Any], digest: bytes)
     return StoredArray(data, DTYPES[facts["dtype"]], tuple(facts["shape"]))
 
 
-RESERVED = ("strict", "map_location", "rng")
+_RESERVED = ("strict", "map_location", "rng")
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,7 @@ def collect(step: int | None, epoch: int | None, parts: Mapping[str, Any]) -> Co
     for name, count in (("step", step), ("epoch", epoch)):
         if count is not None and type(count) is not int:
             raise unsaveable(name, f"it is {count!r}; expected a whole number or None")
-    for name in RESERVED:
+    for name in _RESERVED:
         if name in parts:
             reason = f"`load` has an argument `{name}`; give the part another name"
             raise unsaveable(name, reason)

@@ -11,14 +11,14 @@ from typing import Any
 import torch
 
 from samebits._runtime.frames import pass_on
-from samebits._text.printable import with_article
+from samebits._text.printable import shortened, with_article
 from samebits.checkpoint._decoding import GeneratorState
 from samebits.checkpoint._stateful import State, describe, is_stateful, kind_of, meta_misfit, misfit
 from samebits.errors import SamebitsError
 from samebits.rng.generator_objects import RegisteredGenerator, family_of
 
 
-def keep_dtypes(saved: Any, optimizer: Any, where: str) -> None:
+def _keep_dtypes(saved: Any, optimizer: Any, where: str) -> None:
     """Put back tensors of an optimizer's state that `load_state_dict` converted.
 
     `torch.optim.Optimizer` converts what it loads to the dtype of the parameter: averages in float32 of a
@@ -71,7 +71,7 @@ _ORDER = ("other", "module", "optimizer", "scheduler")
 
 
 @dataclass(frozen=True)
-class Pair:
+class Match:
     """A state and the object that is to load it.
 
     Args:
@@ -86,7 +86,7 @@ class Pair:
 
 
 class Matching:
-    """Pairs of states and the objects that are to load them; nothing is changed yet.
+    """States matched with the objects that are to load them; nothing is changed yet.
 
     Args:
         strict: whether every state needs a target, and every target a state.
@@ -94,11 +94,11 @@ class Matching:
 
     def __init__(self, *, strict: bool) -> None:
         self.strict = strict
-        self.pairs: list[Pair] = []
+        self.matches: list[Match] = []
         self.notes: list[str] = []
 
     def match(self, saved: Any, target: Any, where: str) -> Any:
-        """Pair the states in a saved value with the objects of a target.
+        """Match the states in a saved value with the objects of a target.
 
         Args:
             saved: the value that was read.
@@ -112,7 +112,7 @@ class Matching:
             SamebitsError: their forms differ; `checkpoint-mismatch`.
         """
         if target is not None and (is_stateful(target) or family_of(target)):
-            return self._pair(saved, target, where)
+            return self._match_state(saved, target, where)
         if isinstance(saved, State):
             self._state_without_target(saved, target, where)
             return saved.value
@@ -121,7 +121,7 @@ class Matching:
             return saved
         return self._match_container(saved, target, where)
 
-    def _pair(self, saved: Any, target: Any, where: str) -> Any:
+    def _match_state(self, saved: Any, target: Any, where: str) -> Any:
         is_generator = bool(family_of(target)) and not is_stateful(target)
         if is_generator != isinstance(saved, GeneratorState) or not isinstance(
             saved, (State, GeneratorState, Mapping)
@@ -129,7 +129,10 @@ class Matching:
             kind = describe(saved).partition(";")[0]
             what = "the state of an object" if isinstance(saved, State) else f"a plain value ({kind})"
             raise mismatch(f"{where} holds {what} in the checkpoint, which {_name(target)} cannot take")
-        self.pairs.append(Pair(where, saved, target))
+        if isinstance(saved, GeneratorState) and saved.family != family_of(target):
+            state = f"{where} is the state of a generator of {shortened(saved.family, 200)} in the checkpoint"
+            raise mismatch(f"{state}, and the generator given is of {family_of(target)}")
+        self.matches.append(Match(where, saved, target))
         return target
 
     def _state_without_target(self, saved: State, target: Any, where: str) -> None:
@@ -174,16 +177,16 @@ class Matching:
         self.notes.append(text)
 
     def check(self) -> None:
-        """Refuse a state that would make something else of its target.
+        """Refuse states that do not fit their targets.
 
         Raises:
             SamebitsError: `checkpoint-mismatch`.
         """
-        text = "; ".join(filter(None, (meta_misfit(pair.target, pair.where) for pair in self.pairs)))
+        text = "; ".join(filter(None, (meta_misfit(match.target, match.where) for match in self.matches)))
         if text:
             raise mismatch(text)
         if self.strict:
-            misfits = [misfit(pair.state, pair.target, pair.where) for pair in self.pairs]
+            misfits = [misfit(match.state, match.target, match.where) for match in self.matches]
             text = "; ".join(text for text in misfits if text)
             if text:
                 raise mismatch(text, " Build what was saved, or pass `strict=False`.")
@@ -194,29 +197,29 @@ class Matching:
         Raises:
             SamebitsError: an object refused; `checkpoint-mismatch`.
         """
-        for pair in sorted(self.pairs, key=lambda pair: _ORDER.index(kind_of(pair.target))):
+        for match in sorted(self.matches, key=lambda match: _ORDER.index(kind_of(match.target))):
             try:
-                _load(pair, strict=self.strict)
+                _load(match, strict=self.strict)
             except Exception as error:  # noqa: PERF203 - an object may raise anything for a foreign state
                 pass_on(error)
                 if isinstance(error, SamebitsError):
                     raise
                 text = " ".join(str(error).split())[:400] or type(error).__name__
-                message = f"{pair.where} does not take its state: {text}"
+                message = f"{match.where} does not take its state: {text}"
                 raise mismatch(message, " Parts before it are restored, later ones are not.") from error
 
 
-def _load(pair: Pair, *, strict: bool) -> None:
-    if isinstance(pair.state, GeneratorState):
-        RegisteredGenerator(pair.where, pair.target).set_state(pair.state.data)
+def _load(match: Match, *, strict: bool) -> None:
+    if isinstance(match.state, GeneratorState):
+        RegisteredGenerator(match.where, match.target).set_state(match.state.data)
         return
-    value = pair.state.value if isinstance(pair.state, State) else pair.state
-    if kind_of(pair.target) == "module" and not strict:
-        pair.target.load_state_dict(value, strict=False)
+    value = match.state.value if isinstance(match.state, State) else match.state
+    if kind_of(match.target) == "module" and not strict:
+        match.target.load_state_dict(value, strict=False)
     else:
-        pair.target.load_state_dict(value)
-        if kind_of(pair.target) == "optimizer":
-            keep_dtypes(value, pair.target, pair.where)
+        match.target.load_state_dict(value)
+        if kind_of(match.target) == "optimizer":
+            _keep_dtypes(value, match.target, match.where)
 
 
 def mismatch(text: str, advice: str = "") -> SamebitsError:

@@ -13,7 +13,7 @@ import torch
 
 from samebits._text import files
 from samebits.checkpoint._decoding import load_json, shown
-from samebits.checkpoint._stateful import DamageError
+from samebits.checkpoint._stateful import DamageError, damaged
 from samebits.digest import digest
 from samebits.digest.tensors import digest_bytes
 from samebits.errors import SamebitsError
@@ -27,7 +27,7 @@ _MOST_RANKS = 1 << 24
 _MOST_DIMENSIONS = 64
 
 
-def is_manifest(fields: dict[str, Any]) -> bool:
+def _is_manifest(fields: dict[str, Any]) -> bool:
     """Tell whether all fields of a manifest that are read have the right types."""
     size = fields.get("world_size")
     return (
@@ -178,7 +178,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         )
         raise SamebitsError(message, slug="checkpoint-foreign") from None
     except DamageError as error:
-        raise _damaged(path, f"{MANIFEST}: {error}") from None
+        raise damaged(path, f"{MANIFEST}: {error}") from None
     if not isinstance(fields, dict) or fields.get("kind") != KIND:
         message = f"{path / MANIFEST} was not written by samebits; expected a folder of save_sharded"
         raise SamebitsError(message, slug="checkpoint-foreign")
@@ -186,9 +186,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
         message = f"{path} has the version {shown(fields.get('version'))}; this samebits reads {VERSION}"
         raise SamebitsError(message, slug="checkpoint-version")
     if _digest({key: value for key, value in fields.items() if key != "digest"}) != fields.get("digest"):
-        raise _damaged(path, f"its {MANIFEST} is not as it was written")
-    if not is_manifest(fields):
-        raise _damaged(path, f"its {MANIFEST} has parts of another form than those of a sharded checkpoint")
+        raise damaged(path, f"its {MANIFEST} is not as it was written")
+    if not _is_manifest(fields):
+        raise damaged(path, f"its {MANIFEST} has parts of another form than those of a sharded checkpoint")
     return fields
 
 
@@ -204,27 +204,21 @@ def check_files(path: Path, listed: dict[str, list[Any]], *, first: int, step: i
     Raises:
         SamebitsError: one is missing or altered, or there is one more; `checkpoint-damaged`.
     """
-    more = {f"{SHARDS}/{entry.name}" for entry in (path / SHARDS).iterdir()} - set(listed)
-    if more:
-        raise _damaged(path, f"{min(more)} does not belong to it")
+    unknown = {f"{SHARDS}/{file.name}" for file in (path / SHARDS).iterdir()} - set(listed)
+    if unknown:
+        raise damaged(path, f"{min(unknown)} does not belong to it")
     for name in sorted(listed)[first::step]:
         try:
             files.refuse_irregular(path / name)
             facts = list(file_facts(path / name))
         except OSError as error:
-            raise _damaged(path, f"{name} cannot be read ({error.strerror})") from None
+            raise damaged(path, f"{name} cannot be read ({error.strerror})") from None
         if facts != listed[name]:
-            raise _damaged(path, f"{name} is not as it was written")
+            raise damaged(path, f"{name} is not as it was written")
 
 
 def _digest(fields: dict[str, Any]) -> str:
     return digest_bytes(json.dumps(fields, sort_keys=True).encode()).hex()
-
-
-def _damaged(path: Path, text: str) -> SamebitsError:
-    error = DamageError(text)
-    message = f"{path} is damaged, and nothing of it was loaded: {error}. Load an earlier checkpoint."
-    return SamebitsError(message, slug="checkpoint-damaged")
 
 
 def _remove(folder: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.checkpoint._stateful import unsaveable
+from samebits.checkpoint._stateful import facts_text, unsaveable
 from samebits.digest import digest
 from samebits.errors import SamebitsError
 
@@ -207,7 +207,8 @@ def check_fit(
     texts = [f"the checkpoint has no {name}" for name in known if name not in saved and name not in values]
     texts += [f"the checkpoint has no {name}" for name in optimizers if f"{name}.groups" not in groups]
     texts += [
-        f"{name} is {_shown(tensor.shape, tensor.dtype)} here and {_shown(*saved[name])} in the checkpoint"
+        f"{name} is {facts_text(tensor.shape, tensor.dtype)} here and {facts_text(*saved[name])} in the"
+        " checkpoint"
         for name, tensor in here.tensors.items()
         if name in saved and saved[name] != (tuple(tensor.shape), tensor.dtype)
     ]
@@ -220,7 +221,3 @@ def check_fit(
         more = f", and {len(texts) - 1} more" if len(texts) > 1 else ""
         message = f"{texts[0]}{more}. Build what was saved; nothing was changed."
         raise SamebitsError(message, slug="checkpoint-mismatch")
-
-
-def _shown(shape: Any, dtype: Any) -> str:
-    return f"{str(dtype).removeprefix('torch.')}{list(shape)}"

@@ -1,4 +1,4 @@
-"""Objects with `state_dict` in a checkpoint, and refusals of those that cannot be restored."""
+"""Objects with `state_dict` in a checkpoint, and the errors for those that cannot be saved or restored."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ from samebits._text.printable import with_article
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 
 class DamageError(Exception):
     """A file is torn, altered, or was never whole. The text says how."""
+
+
+def damaged(path: object, reason: object) -> SamebitsError:
+    """Return the error for a checkpoint that is torn or altered."""
+    message = f"{path} is damaged, and nothing of it was loaded: {reason}. Load an earlier checkpoint."
+    return SamebitsError(message, slug="checkpoint-damaged")
 
 
 def unsaveable(where: str, reason: str) -> SamebitsError:
@@ -127,11 +133,11 @@ def state_facts(value: Any) -> dict[str, Any]:
     """Return the facts to save about an object beside its state."""
     facts: dict[str, Any] = {"kind": kind_of(value), "class": type(value).__qualname__}
     if facts["kind"] == "optimizer":
-        facts["shapes"] = group_shapes(value)
+        facts["shapes"] = _group_shapes(value)
     return facts
 
 
-def group_shapes(optimizer: Any) -> list[list[list[int]]]:
+def _group_shapes(optimizer: Any) -> list[list[list[int]]]:
     """Return the shapes of the parameters of each group."""
     return [[_shape(parameter) for parameter in group["params"]] for group in optimizer.param_groups]
 
@@ -158,9 +164,9 @@ def misfit(state: Any, target: Any, where: str) -> str:
         if saved != wanted:
             return f"{where} is of {with_article(saved)} in the checkpoint and of {with_article(wanted)} here"
         if kind == "optimizer":
-            return _group_misfit(state.shapes, group_shapes(target), where)
+            return _group_misfit(state.shapes, _group_shapes(target), where)
     if kind == "module" and isinstance(value, dict):
-        return module_misfit(value, target.state_dict(), where)
+        return _module_misfit(value, target.state_dict(), where)
     return ""
 
 
@@ -197,12 +203,12 @@ def meta_misfit(target: Any, where: str) -> str:
     )
 
 
-def module_misfit(saved: Mapping[str, Any], here: Mapping[str, Any], where: str) -> str:
+def _module_misfit(saved: Mapping[str, Any], here: Mapping[str, Any], where: str) -> str:
     """Name the entries of two states of modules that do not fit each other; empty if all fit."""
     missing = [f"{where}.{name}" for name in here if name not in saved]
     extra = [f"{where}.{name}" for name in saved if name not in here]
     unlike = [
-        f"{where}.{name} is {_describe(saved[name])} in the checkpoint and {_describe(here[name])} here"
+        f"{where}.{name} is {_tensor_text(saved[name])} in the checkpoint and {_tensor_text(here[name])} here"
         for name in here
         if name in saved and not _alike(saved[name], here[name])
     ]
@@ -213,13 +219,18 @@ def module_misfit(saved: Mapping[str, Any], here: Mapping[str, Any], where: str)
 def _alike(saved: Any, here: Any) -> bool:
     """Tell whether two entries fit; lazy modules take any shape (`torch.nn.LazyLinear`)."""
     lazy = isinstance(here, torch.Tensor) and torch.nn.parameter.is_lazy(here)
-    return lazy or _describe(saved) == _describe(here)
+    return lazy or _tensor_text(saved) == _tensor_text(here)
 
 
-def _describe(value: Any) -> str:
+def _tensor_text(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
         return "a value"
-    return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+    return facts_text(value.shape, value.dtype)
+
+
+def facts_text(shape: Sequence[int], dtype: torch.dtype) -> str:
+    """Return dtype and shape of a tensor as messages show them, such as `float32[2, 3]`."""
+    return f"{str(dtype).removeprefix('torch.')}{list(shape)}"
 
 
 def _listed(begin: str, names: list[str]) -> str:

@@ -17,14 +17,14 @@ import torch
 from samebits.checkpoint._atomic import remove_abandoned
 from samebits.checkpoint._container import Collection, collect, write
 from samebits.checkpoint._stateful import path_text
-from samebits.checkpoint.interface import Loaded, Stored, read, restore
+from samebits.checkpoint.interface import Loaded, read, restore
 from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from samebits.checkpoint._arrays import Entry
+    from samebits.checkpoint._container import Contents
 
 
 class Snapshots:
@@ -39,29 +39,20 @@ class Snapshots:
         Arrays on a GPU are copied asynchronously to pinned memory.
         """
         buffers = {}
-        devices = set()
+        devices = {entry.tensor.device for entry in collection.entries if entry.tensor.is_cuda}
         for entry in collection.entries:
             buffer = self._buffers.get(entry.name)
             if buffer is None or buffer.dtype != entry.tensor.dtype or buffer.shape != entry.tensor.shape:
-                buffer = _buffer_for(entry.tensor)
+                like = entry.tensor
+                buffer = torch.empty(like.shape, dtype=like.dtype, device="cpu", pin_memory=like.is_cuda)
             with torch.no_grad():
                 buffer.copy_(entry.tensor, non_blocking=buffer.is_pinned())
-            if entry.tensor.is_cuda:
-                devices.add(entry.tensor.device)
             buffers[entry.name] = buffer
         for device in devices:
             torch.cuda.synchronize(device)
         self._buffers = buffers
-        entries = [_replaced(entry, buffers[entry.name]) for entry in collection.entries]
+        entries = [dataclasses.replace(entry, tensor=buffers[entry.name]) for entry in collection.entries]
         return Collection(collection.tree, entries)
-
-
-def _buffer_for(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=tensor.is_cuda)
-
-
-def _replaced(entry: Entry, tensor: torch.Tensor) -> Entry:
-    return dataclasses.replace(entry, tensor=tensor)
 
 
 class Background:
@@ -223,10 +214,10 @@ class CheckpointFolder:
             SamebitsError: as `samebits.checkpoint.load`; if all checkpoints are damaged, that of the newest.
         """
         self.wait()
-        stored = self._newest()
-        if stored is None:
+        newest = self._newest()
+        if newest is None:
             return None
-        return restore(stored, parts, strict=strict, map_location=map_location, rng=rng)
+        return restore(*newest, parts, strict=strict, map_location=map_location, rng=rng)
 
     def wait(self) -> None:
         """Wait until the last saved checkpoint is on the disk.
@@ -246,18 +237,18 @@ class CheckpointFolder:
             message = f"the folder {self.path} cannot be used: {error.strerror or error}"
             raise SamebitsError(message, slug="checkpoint-unwritable") from error
 
-    def _newest(self) -> Stored | None:
-        """Return the newest intact checkpoint."""
+    def _newest(self) -> tuple[str, Contents] | None:
+        """Return path and contents of the newest intact checkpoint."""
         first: SamebitsError | None = None
         for step in reversed(self.steps()):
             self._known.add(step)
             try:
-                stored = Stored(self.file(step), read(self.file(step)))
+                contents = read(self.file(step))
             except SamebitsError as error:
                 first = first or error
                 warnings.warn(str(error), SamebitsWarning, stacklevel=3)
             else:
-                return stored
+                return self.file(step), contents
         if first is not None:
             raise first
         return None

@@ -21,7 +21,7 @@ from samebits.checkpoint._container import (
 )
 from samebits.checkpoint._decoding import TreeReader
 from samebits.checkpoint._restore import Matching, check_target, is_only_states, mismatch
-from samebits.checkpoint._stateful import DamageError, path_text
+from samebits.checkpoint._stateful import DamageError, damaged, path_text
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.rng.active import PROCESS
 from samebits.rng.states import SourceState, restore_states
@@ -54,7 +54,7 @@ class TreeHead:
     surroundings: dict[str, dict[str, str]]
 
 
-def read_head(tree: Any) -> TreeHead:
+def _read_head(tree: Any) -> TreeHead:
     """Read the outermost level.
 
     Raises:
@@ -177,20 +177,7 @@ def load(
             changed then, except with the last error or if a part itself refuses its state.
     """
     name = path_text(path)
-    return restore(Stored(name, read(name)), parts, strict=strict, map_location=map_location, rng=rng)
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A checkpoint that was read and checked.
-
-    Args:
-        path: the file.
-        contents: its contents.
-    """
-
-    path: str
-    contents: Contents
+    return restore(name, read(name), parts, strict=strict, map_location=map_location, rng=rng)
 
 
 def read(path: str) -> Contents:
@@ -213,20 +200,13 @@ def read(path: str) -> Contents:
         raise damaged(path, error) from error
 
 
-def damaged(path: str, error: DamageError) -> SamebitsError:
-    """Return the error for a file that is torn or altered."""
-    message = f"{path} is damaged, and nothing of it was loaded: {error}. Load an earlier checkpoint."
-    return SamebitsError(message, slug="checkpoint-damaged")
-
-
 def restore(
-    stored: Stored, parts: Mapping[str, Any], *, strict: bool, map_location: Any, rng: bool
+    path: str, contents: Contents, parts: Mapping[str, Any], *, strict: bool, map_location: Any, rng: bool
 ) -> Loaded:
     """Put the states of a checkpoint into objects; see `load`."""
-    path = stored.path
     try:
-        head = read_head(stored.contents.tree)
-        saved, states = _decode(head, stored.contents, map_location)
+        head = _read_head(contents.tree)
+        saved, states = _decode(head, contents, map_location)
     except DamageError as error:
         raise damaged(path, error) from error
     matching = Matching(strict=strict)

@@ -147,12 +147,12 @@ class _Loading:
     rng: bool
 
     @property
-    def same(self) -> bool:
+    def has_same_size(self) -> bool:
         """True if there are as many ranks as when it was saved."""
         return bool(self.manifest["world_size"] == self.ranks.size)
 
     @property
-    def number(self) -> int:
+    def source_rank(self) -> int:
         """The rank whose files this rank reads."""
         return self.ranks.rank if self.ranks.rank < self.manifest["world_size"] else 0
 
@@ -182,9 +182,9 @@ def save_sharded(
     shards = ranks.together(lambda: collect_shards(parts))
     rest = {name: value for name, value in parts.items() if not is_sharded_part(value)}
     own = own_tensors(shards, ranks.gather(fingerprints(shards)))
-    marks = ranks.gather(ranks.together(lambda: {name: _mark(name, rest[name]) for name in rest}))
-    apart = [name for name in rest if len({listed.get(name) for listed in marks}) > 1]
-    values = ranks.gather(ranks.together(lambda: _mark("values", shards.values)))
+    signatures = ranks.gather(ranks.together(lambda: {name: _signature(name, rest[name]) for name in rest}))
+    apart = [name for name in rest if len({listed.get(name) for listed in signatures}) > 1]
+    values = ranks.gather(ranks.together(lambda: _signature("values", shards.values)))
     saving = _Saving(shards, own, rest, apart, len(set(values)) > 1, step, epoch)
     written = ranks.gather(ranks.together(lambda: _write(ranks, building, saving)))
     shapes = {name: [list(t.shape), str(t.dtype)] for name, t in shards.tensors.items() if name not in own}
@@ -246,7 +246,7 @@ def _refuse_other_parts(names: list[list[str]]) -> None:
             raise unsaveable("the parts", f"{text}; give the same names on all ranks")
 
 
-def _mark(name: str, value: Any) -> str:
+def _signature(name: str, value: Any) -> str:
     """Return a text that is equal on another rank if the part is."""
     entries: list[Entry] = []
     node = TreeWriter(entries).encode(value, name)
@@ -307,7 +307,7 @@ def _refuse_other_size(loading: _Loading) -> None:
     }
     apart = [name for name in (*manifest["apart"], *manifest["own"]) if name not in buffers]
     apart += ["a single value of a model or an optimizer"] if manifest["values_apart"] else []
-    if not loading.same and apart and loading.strict:
+    if not loading.has_same_size and apart and loading.strict:
         sizes = f"{manifest['world_size']} ranks and is loaded on {loading.ranks.size}"
         message = (
             f"{loading.folder} was saved on {sizes}; {apart[0]} was not the same on all of them and cannot "
@@ -320,7 +320,7 @@ def _refuse_other_size(loading: _Loading) -> None:
 def _checked_values(loading: _Loading) -> tuple[dict[str, Any], dict[str, Any]]:
     """Check that everything fits, and return the single values and own tensors of this rank."""
     folder = loading.folder
-    mine = load(folder / own_file(loading.number), rng=False).extra
+    mine = load(folder / own_file(loading.source_rank), rng=False).extra
     own, values = mine["own"], mine["values"]
     if values is None:
         values = load(folder / VALUES, rng=False).extra["values"]
@@ -343,7 +343,7 @@ def _restore_rest(loading: _Loading) -> Loaded:
     folder, apart = loading.folder, loading.manifest["apart"]
     rest = {name: part for name, part in loading.parts.items() if not is_sharded_part(part)}
     given = {name: part for name, part in rest.items() if name in apart}
-    mine = load(folder / rank_file(loading.number), strict=loading.strict, rng=False, **given)
+    mine = load(folder / rank_file(loading.source_rank), strict=loading.strict, rng=False, **given)
     others = {name: part for name, part in rest.items() if name not in apart}
     common = load(folder / COMMON, strict=loading.strict, rng=False, **others)
     return Loaded(str(folder), common.step, common.epoch, {**common.extra, **mine.extra}, mine.rng)
@@ -369,7 +369,7 @@ def _restore_generators(loading: _Loading, loaded: Loaded) -> None:
         loaded.restore_rng(strict=loading.strict)
     else:
         seed_sources(derive(int(manifest["digest"][:16], 16), "rank", ranks.rank))
-    if not loading.same and ranks.rank == 0:
+    if not loading.has_same_size and ranks.rank == 0:
         sizes = f"{manifest['world_size']} ranks and is loaded on {ranks.size}"
         text = (
             f"{loading.folder} was saved on {sizes}: what a rank draws from its own generators (dropout) is "

@@ -12,7 +12,7 @@ from samebits.cli.output import FirstAnswer, print_launches, print_ranks, print_
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.terminal import style_of
 from samebits.verification import verify_records
-from samebits.verification.rank_records import verify_launches, verify_ranks
+from samebits.verification.rank_launches import verify_launches, verify_ranks
 
 if TYPE_CHECKING:
     import argparse

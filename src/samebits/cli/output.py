@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Comparison
     from samebits.report.style import Style
     from samebits.report.text import Block
-    from samebits.verification.rank_records import LaunchComparison, RankRecords
+    from samebits.verification.rank_launches import LaunchComparison
+    from samebits.verification.rank_records import RankRecords
     from samebits.verification.results import Verification
 
 STATUS = {"identical": EXIT_IDENTICAL, "different": EXIT_DIFFERENT, "not_judged": EXIT_NOT_JUDGED}

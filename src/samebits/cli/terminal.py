@@ -66,7 +66,7 @@ class Phases:
         """Announce a run that is about to begin."""
         in_row = can_show(os.environ)
         if isinstance(phase, str) or phase.shows_output or not in_row:
-            words = phase if isinstance(phase, str) else phase.words
+            words = phase if isinstance(phase, str) else phase.description
             print(self._style.paint(f"samebits: {words}", "dim"), file=self._stream, flush=True)
         if in_row and not isinstance(phase, str):
             self._row = StatusRow()  # the run before may have given the row back

@@ -67,7 +67,7 @@ def _verify_ranks(options: argparse.Namespace, folder: Path) -> int:
         runs=options.runs,
         steps=options.steps,
         level=Level(options.level),
-        words=tuple(_run_arguments(options)),
+        run_options=tuple(_run_arguments(options)),
         localise=not options.no_localise,
         output="stderr" if options.json else "inherit",
     )

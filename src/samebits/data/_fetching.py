@@ -10,7 +10,7 @@ import torch
 from torch.utils import data as torch_data
 from torch.utils.data import default_collate, default_convert, get_worker_info
 
-from samebits.data._shards import Sharded, ShardOrder, StreamReader, Whole
+from samebits.data._shards import Sharded, ShardOrder, SingleShard, StreamReader
 from samebits.rng.samples import EpochKeys, SampleRng, as_in_worker
 from samebits.rng.seeds import derive
 
@@ -33,14 +33,14 @@ class BatchTask:
         start: the position of the first sample in the global order.
         stop: the position after the last.
         indices: of the samples of a map-style dataset.
-        passing: the number of the pass over the loader; a process forgets all of an earlier one.
+        pass_number: counts the passes over the loader; a process forgets all of an earlier one.
     """
 
     epoch: int
     start: int
     stop: int
     indices: tuple[int, ...] = ()
-    passing: int = 0
+    pass_number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class FetchPlan:
 
 
 class Fetcher(ABC):
-    """Stands in for the dataset in torch's own loader: an index there is a whole `BatchTask`.
+    """Replaces the dataset in torch's own loader, where an index is a whole `BatchTask`.
 
     Args:
         dataset: the user's.
@@ -76,23 +76,23 @@ class Fetcher(ABC):
         self.dataset, self.plan = dataset, plan
         self._rng: SampleRng | None = None
         self._keys: EpochKeys | None = None
-        self._passing = -1
+        self._pass_number = -1
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_rng": None, "_keys": None}
 
-    def __getitem__(self, task: BatchTask) -> Handed:
+    def __getitem__(self, task: BatchTask) -> LoadedBatch:
         rng = self._rng or SampleRng({"dataset": self.dataset, "collate_fn": self.plan.collate})
-        first = self._keys is None or self._passing != task.passing
+        first = self._keys is None or self._pass_number != task.pass_number
         if self._keys is None or first:
-            self._keys, self._passing = EpochKeys(self.plan.seed, task.epoch), task.passing
+            self._keys, self._pass_number = EpochKeys(self.plan.seed, task.epoch), task.pass_number
             if self._rng is not None:
                 rng.held.search(again=True)
         self._rng = rng
         rng.begin_batch()
         with as_in_worker(rng, self.plan.threads):
             try:
-                return Handed(self.load(task, rng, self._keys, first=first), task.start)
+                return LoadedBatch(self.load(task, rng, self._keys, first=first), task.start)
             except StopIteration as error:  # torch would end the epoch here and drop the rest
                 raise RuntimeError("the dataset or collate_fn raised StopIteration") from error
 
@@ -137,8 +137,8 @@ class KeyedDataset(Fetcher):
         return self.collate(samples, task, rng, keys)
 
 
-class Handed(NamedTuple):
-    """A batch as a worker hands it over; a tuple, so that torch pins the memory of its parts.
+class LoadedBatch(NamedTuple):
+    """A batch as a worker returns it; a tuple, so that torch pins the memory of its parts.
 
     Args:
         batch: the loaded samples.
@@ -204,7 +204,7 @@ class KeyedShards(Fetcher):
         return ShardBatch(batch, len(elements), tuple(ended))
 
     def _reader(self, stream: int, rng: SampleRng, keys: EpochKeys) -> StreamReader:
-        shards = self.dataset if isinstance(self.dataset, Sharded) else Whole(self.dataset)
+        shards = self.dataset if isinstance(self.dataset, Sharded) else SingleShard(self.dataset)
 
         def produce(iterator: Any, shard: int, number: int) -> Any:
             rng.key(keys.element(shard, number), keys.epoch, "shard", shard, number)
@@ -214,7 +214,7 @@ class KeyedShards(Fetcher):
             rng.key(keys.element(shard), keys.epoch, "shard", shard)
             return iter(shards.iter_shard(shard))
 
-        return StreamReader(self._order, stream, (self.plan.seed, keys.epoch), produce, begin)
+        return StreamReader(self._order, stream, self.plan.seed, keys.epoch, produce, begin)
 
 
 @dataclass(frozen=True)
@@ -246,27 +246,27 @@ class Tasks:
     Args:
         sampler: the order of a map-style dataset, or that of shards.
         seed: of the loader.
-        cut: of the order into batches.
+        partition: of the order into batches.
     """
 
-    def __init__(self, sampler: Sampler | ShardOrder, seed: int, cut: Partition) -> None:
-        self._sampler, self._seed, self._cut = sampler, seed, cut
-        self._passing = 0
+    def __init__(self, sampler: Sampler | ShardOrder, seed: int, partition: Partition) -> None:
+        self._sampler, self._seed, self._partition = sampler, seed, partition
+        self._pass_number = 0
         self.begin: Position | None = None
 
     def __len__(self) -> int:
-        return len(self._cut.batches_from(0))
+        return len(self._partition.batches_from(0))
 
     def __iter__(self) -> Iterator[BatchTask]:
         # Not a generator: that would read `begin` at its first `next`, and it may have moved on by then.
         assert self.begin is not None  # noqa: S101 - the loader sets it before each pass
-        self._passing += 1
-        return self._from(self.begin.epoch, self.begin.position, self._passing)
+        self._pass_number += 1
+        return self._from(self.begin.epoch, self.begin.position, self._pass_number)
 
-    def _from(self, epoch: int, position: int, passing: int) -> Iterator[BatchTask]:
-        for batch in self._cut.batches_from(position):
-            start, stop = self._cut.part(batch)
-            yield BatchTask(epoch, start, stop, self._indices(epoch, start, stop), passing)
+    def _from(self, epoch: int, position: int, pass_number: int) -> Iterator[BatchTask]:
+        for batch in self._partition.batches_from(position):
+            start, stop = self._partition.part(batch)
+            yield BatchTask(epoch, start, stop, self._indices(epoch, start, stop), pass_number)
 
     def _indices(self, epoch: int, start: int, stop: int) -> tuple[int, ...]:
         sampler = self._sampler
@@ -280,8 +280,8 @@ class Tasks:
         return tuple(indices)
 
 
-class Inner:
-    """Torch's loader over batches, with nothing in it that draws from a global generator.
+class TorchLoader:
+    """Torch's loader over batches; nothing in it draws from a global generator.
 
     Args:
         loader: the user's, for its options.

@@ -208,9 +208,9 @@ def shards_of(
     shards = int(dataset.num_shards) if isinstance(dataset, Sharded) else 1
     if shards < 1:
         raise _wrong(f"the dataset has {shards} shards; expected one or more")
-    cut = Endless(shards, batch_size, options.world_size, options.rank, options.tail)
-    streams = ShardStreams.of(options.lanes, shards, cut.global_batch)
-    return ShardOrder(shards, streams, shuffle, options.window if shuffle else 1), cut
+    partition = Endless(shards, batch_size, options.world_size, options.rank, options.tail)
+    streams = ShardStreams.of(options.lanes, shards, partition.global_batch)
+    return ShardOrder(shards, streams, shuffle, options.window if shuffle else 1), partition
 
 
 def _no_order(name: str, value: Any, reason: str = "its order may depend on earlier draws") -> SamebitsError:

@@ -161,7 +161,8 @@ class StreamReader:
     Args:
         order: of the elements.
         stream: its number.
-        when: seed of the loader, and epoch from 0.
+        seed: of the loader.
+        epoch: from 0.
         produce: gives the next element of an iterator, under the key of (shard, number).
         open_shard: begins a shard.
     """
@@ -170,11 +171,11 @@ class StreamReader:
         self,
         order: ShardOrder,
         stream: int,
-        when: tuple[int, int],
+        seed: int,
+        epoch: int,
         produce: Callable[[Any, int, int], Any],
         open_shard: Callable[[int], Any],
     ) -> None:
-        seed, epoch = when
         self._order, self._stream = order, stream
         self._key = order_key(seed, epoch)
         self._elements = self._read(order.shards_of_stream(stream, seed, epoch), produce, open_shard)
@@ -239,7 +240,7 @@ class StreamReader:
                 yield element
 
 
-class Whole:
+class SingleShard:
     """An iterable dataset without shards, presented as one with a single shard.
 
     Args:
@@ -272,4 +273,4 @@ def as_shards(dataset: Any, workers: int, world_size: int) -> Any:
             "it `num_shards` and `iter_shard(number)`, or read it with at most one worker in one process"
         )
         raise SamebitsError(message, slug="loader-option")
-    return Whole(dataset)
+    return SingleShard(dataset)

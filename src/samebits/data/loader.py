@@ -1,4 +1,4 @@
-"""The loader, and its position in the data: a few whole numbers that can be saved and restored."""
+"""The loader, and its position in the data, which can be saved and restored as a few whole numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import data as torch_data
 
-from samebits.data._fetching import FetchPlan, Inner, ShardBatch, Tasks, fetcher_for
+from samebits.data._fetching import FetchPlan, ShardBatch, Tasks, TorchLoader, fetcher_for
 from samebits.data._options import (
     OWN,
     LoaderOptions,
@@ -71,7 +71,7 @@ class Position:
         Raises:
             SamebitsError: it is not a whole number from 0; `loader-option`.
         """
-        number = _whole(epoch)
+        number = _natural(epoch)
         if number < 0:
             message = f"the epoch is {epoch!r}; expected a whole number from 0"
             raise SamebitsError(message, slug="loader-option")
@@ -79,8 +79,8 @@ class Position:
 
     def state(self) -> dict[str, int]:
         """Return the position as it is saved."""
-        cut = self.partition
-        values = (VERSION, self.seed, self.order, self.epoch, self.position, cut.size, cut.global_batch)
+        sizes = self.partition.size, self.partition.global_batch
+        values = (VERSION, self.seed, self.order, self.epoch, self.position, *sizes)
         return dict(zip(_FIELDS, values, strict=True))
 
 
@@ -96,7 +96,7 @@ def check_state(state: Any, now: Position) -> Position:
     """
     if not isinstance(state, dict) or not set(_FIELDS) <= state.keys():
         raise _refused(f"it has the entries {sorted(state) if isinstance(state, dict) else state!r}", _FIELDS)
-    saved = {name: _whole(state[name]) for name in _FIELDS}
+    saved = {name: _natural(state[name]) for name in _FIELDS}
     here = now.state()
     reasons = {
         "version": "the format is different",
@@ -108,9 +108,9 @@ def check_state(state: Any, now: Position) -> Position:
     for name, reason in reasons.items():
         if saved[name] != here[name]:
             raise _refused(f"{name} is {saved[name]}", here[name], reason)
-    position, cut = saved["position"], now.partition
-    whole = position % cut.global_batch == 0 or position == cut.positions
-    if saved["epoch"] < 0 or not 0 <= position <= cut.positions or not whole:
+    position, partition = saved["position"], now.partition
+    whole = position % partition.global_batch == 0 or position == partition.positions
+    if saved["epoch"] < 0 or not 0 <= position <= partition.positions or not whole:
         raise _refused(f"epoch is {saved['epoch']} and position {position}", "the end of a global batch")
     return dataclasses.replace(now, epoch=saved["epoch"], position=position)
 
@@ -120,7 +120,8 @@ def _refused(state: str, expected: Any, reason: str = "it is not a state of this
     return SamebitsError(message, slug="loader-state")
 
 
-def _whole(value: Any) -> int:
+def _natural(value: Any) -> int:
+    """Return a value as a whole number; -1 if it is none."""
     try:
         return -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -180,23 +181,23 @@ class DataLoader(torch_data.DataLoader[Any]):
             order = sampler_for(dataset, sampler, shuffle=bool(shuffle))
             self._sampler, self._partition = order, partition_of(order, size, self._options)
         options["drop_last"] = self._options.tail == "drop" and batch_size is not None
-        stand_in: Any = _Refusing(len(self._sampler))
-        stand_in.of(self)
+        stand_in: Any = _SamplerStandIn(len(self._sampler))
+        stand_in.attach(self)
         super().__init__(stand_in, batch_size, sampler=stand_in, num_workers=num_workers, **options)
         # Set past torch's check, which allows no sampler for an iterable dataset.
         object.__setattr__(self, "dataset", dataset)
         self._stand_in = stand_in
         self._position = Position(self._options.seed, self._sampler.identity(), self._partition)
         self._iteration: weakref.ref[LoaderIterator] | None = None
-        self._inner: Inner | None = None
+        self._torch_loader: TorchLoader | None = None
         self._warn_of_tail()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_position": self._settled(), "_iteration": None, "_inner": None}
+        return {**self.__dict__, "_position": self._settled(), "_iteration": None, "_torch_loader": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._stand_in.of(self)
+        self._stand_in.attach(self)
 
     @property
     def seed(self) -> int:
@@ -230,18 +231,18 @@ class DataLoader(torch_data.DataLoader[Any]):
         # However the last pass went: it may have been read to its last batch, but not to its end.
         position = self._position if self._iteration is None else self._position.after()
         self._position = position
-        if self._inner is None or not self.persistent_workers:
-            self._inner = self._make_inner()
-        iteration = LoaderIterator(self, position.position, self._inner.iterate(position))
+        if self._torch_loader is None or not self.persistent_workers:
+            self._torch_loader = self._make_torch_loader()
+        iteration = LoaderIterator(self, position.position, self._torch_loader.iterate(position))
         self._iteration = weakref.ref(iteration)
         return iteration
 
-    def _make_inner(self) -> Inner:
+    def _make_torch_loader(self) -> TorchLoader:
         options, order = self._options, self._sampler
         batched = self.batch_size is not None
         plan = FetchPlan(options.seed, order.repeats, batched, self.collate_fn, options.worker_threads)
         fetcher = fetcher_for(self.dataset, plan, order, self._partition.global_batch)
-        return Inner(self, Tasks(order, options.seed, self._partition), fetcher)
+        return TorchLoader(self, Tasks(order, options.seed, self._partition), fetcher)
 
     def set_epoch(self, epoch: int) -> None:
         """Make the next `iter()` that epoch; not needed. A resumed epoch goes on from its position.
@@ -255,9 +256,9 @@ class DataLoader(torch_data.DataLoader[Any]):
         if there.epoch == self._position.epoch and (self._iteration is None or unread):
             return
         self._position = there
-        if unread and iteration is not None and self._inner is not None:
+        if unread and iteration is not None and self._torch_loader is not None:
             # Lightning makes the iterator before it tells the epoch.
-            iteration.restart(self._inner.iterate(there))
+            iteration.restart(self._torch_loader.iterate(there))
         else:
             self._iteration = None
 
@@ -293,10 +294,10 @@ class DataLoader(torch_data.DataLoader[Any]):
             self._position = self._position.after_batch_of(start)
 
     def _streams(self) -> frozenset[int]:
-        cut, order = self._partition, self._sampler
-        if not isinstance(cut, Endless) or not isinstance(order, ShardOrder):
+        partition, order = self._partition, self._sampler
+        if not isinstance(partition, Endless) or not isinstance(order, ShardOrder):
             return frozenset()
-        return cut.streams_of_rank(order.streams)
+        return partition.streams_of_rank(order.streams)
 
     def _is_whole(self, count: int) -> bool:
         """Tell whether a batch of that many elements is handed over."""
@@ -317,21 +318,22 @@ class DataLoader(torch_data.DataLoader[Any]):
                 raise SamebitsError(message, slug="rank")
 
     def _warn_of_tail(self) -> None:
-        cut = self._partition
+        partition = self._partition
         text = ""
-        if cut.ranks_without_last:
+        if partition.ranks_without_last:
             text = (
-                f"the last batch of an epoch has {cut.rest} samples for {cut.world_size} ranks, so "
-                f"{cut.ranks_without_last} get none; ranks that wait for each other need "
+                f"the last batch of an epoch has {partition.rest} samples for {partition.world_size} ranks, "
+                f"so {partition.ranks_without_last} get none; ranks that wait for each other need "
                 "torch.distributed.algorithms.Join, or tail='drop' or 'pad'"
             )
-        elif isinstance(cut, Endless) and cut.world_size > 1:
+        elif isinstance(partition, Endless) and partition.world_size > 1:
             text = (
                 "the ranks read different shards of an iterable dataset and may get different numbers of "
                 "batches; ranks that wait for each other need torch.distributed.algorithms.Join"
             )
-        elif cut.tail == "pad" and cut.positions > cut.size:
-            text = f"tail='pad' repeats {cut.positions - cut.size} samples at the end of each epoch"
+        elif partition.tail == "pad" and partition.positions > partition.size:
+            repeated = partition.positions - partition.size
+            text = f"tail='pad' repeats {repeated} samples at the end of each epoch"
         if text:
             warnings.warn(text, SamebitsWarning, stacklevel=3)
 
@@ -342,11 +344,11 @@ class LoaderIterator:
     Args:
         loader: its position moves on with each batch that is handed over.
         begun_at: the position of its first sample.
-        inner: torch's own iterator.
+        batches: torch's own iterator.
     """
 
-    def __init__(self, loader: DataLoader, begun_at: int, inner: Iterator[Any]) -> None:
-        self._loader, self.begun_at, self._inner = loader, begun_at, inner
+    def __init__(self, loader: DataLoader, begun_at: int, batches: Iterator[Any]) -> None:
+        self._loader, self.begun_at, self._batches = loader, begun_at, batches
         self._open = set(loader._streams())
         self.ended = False
 
@@ -356,9 +358,9 @@ class LoaderIterator:
     def __len__(self) -> int:
         return len(self._loader)
 
-    def restart(self, inner: Iterator[Any]) -> None:
+    def restart(self, batches: Iterator[Any]) -> None:
         """Begin at the start of another epoch instead; nothing was read yet."""
-        self.begun_at, self._inner = 0, inner
+        self.begun_at, self._batches = 0, batches
 
     def __next__(self) -> Any:
         if self.ended:
@@ -371,7 +373,7 @@ class LoaderIterator:
             raise SamebitsError(message, slug="loader-iteration")
         while not self.ended:
             try:
-                batch, start = next(self._inner)
+                batch, start = next(self._batches)
             except StopIteration:
                 break
             self._loader._advance(self, start)
@@ -385,18 +387,18 @@ class LoaderIterator:
         raise StopIteration
 
 
-class _Refusing:
-    """Stands where torch's loader has its sampler, and refuses to be used for another loader."""
+class _SamplerStandIn:
+    """Takes the place of torch's sampler, and refuses to be used for another loader."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._loader: weakref.ref[DataLoader] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Refusing, (self._size,)
+        return _SamplerStandIn, (self._size,)
 
-    def of(self, loader: DataLoader) -> None:
-        """Remember the loader that it stands in."""
+    def attach(self, loader: DataLoader) -> None:
+        """Remember the loader whose sampler it stands for."""
         self._loader = weakref.ref(loader)
 
     def set_epoch(self, epoch: int) -> None:

@@ -105,7 +105,7 @@ class Listed:
     """
 
     def __init__(self, indices: Any, *, shuffle: bool = False) -> None:
-        self._indices = _whole(indices)
+        self._indices = _as_indices(indices)
         self._shuffle = shuffle
         self.repeats = bool(np.unique(self._indices).size < self._indices.size)
 
@@ -147,7 +147,7 @@ def identity_of(*parts: int | str) -> int:
     return derive(0, "identity", *parts) >> 1
 
 
-def _whole(values: Any) -> Any:
+def _as_indices(values: Any) -> Any:
     array = np.asarray(values)
     if array.size == 0:
         array = array.astype(np.int64)

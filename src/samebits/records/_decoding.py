@@ -1,4 +1,4 @@
-"""Events from the values of a record. Every value is checked: a record may come from a stranger."""
+"""Decodes the values of a record to events. Every value is checked: a record may come from a stranger."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ class Tables:
             tensors[number] = TensorInfo(role_of(self._named(role)), *texts, _shape(shape))
         self._layouts: dict[int, tuple[TensorInfo, ...]] = {}
         for number, members in _numbered(query("SELECT id, tensors FROM layout ORDER BY id")):
-            self._layouts[number] = tuple([_lookup(tensors, member) for member in _naturals(members)])
+            self._layouts[number] = tuple(
+                [_lookup(tensors, member) for member in _naturals(load_json(members))]
+            )
 
     def layout(self, number: int) -> tuple[TensorInfo, ...]:
         """Return a list of tensor descriptions."""
@@ -235,22 +237,14 @@ def _notes(text: object) -> tuple[Note, ...]:
 
 
 def _shape(text: object) -> tuple[int, ...]:
-    sizes = _naturals(text)
+    sizes = _naturals(load_json(text))
     if len(sizes) > _MOST_DIMENSIONS:
         raise Damage(f"a tensor has {len(sizes)} dimensions")
     return sizes
 
 
-def _naturals(text: object) -> tuple[int, ...]:
-    return naturals(load_json(text))
-
-
-def naturals(values: object) -> tuple[int, ...]:
-    """Return a JSON list of sizes or numbers as a tuple.
-
-    Raises:
-        Damage: if it is not such a list.
-    """
+def _naturals(values: object) -> tuple[int, ...]:
+    """Return a JSON list of sizes or numbers as a tuple."""
     if type(values) is not list or not all(type(value) is int and 0 <= value < 2**63 for value in values):
         raise Damage("found JSON that is not a list of sizes or numbers")
     return tuple(values)
@@ -299,7 +293,7 @@ def check_safetensors(data: bytes) -> None:
     if type(header) is not dict:
         raise Damage("a captured tensor has no header")
     end = 0
-    for begin, stop in sorted(_extent(entry) for name, entry in header.items() if name != "__metadata__"):
+    for begin, stop in sorted(_extent(tensor) for name, tensor in header.items() if name != "__metadata__"):
         if begin != end or stop < begin:
             raise Damage("captured tensors overlap or leave gaps")
         end = stop
@@ -307,9 +301,9 @@ def check_safetensors(data: bytes) -> None:
         raise Damage("a captured tensor is cut short")
 
 
-def _extent(entry: object) -> tuple[int, int]:
-    if type(entry) is not dict or type(entry.get("dtype")) is not str:
+def _extent(tensor: object) -> tuple[int, int]:
+    if type(tensor) is not dict or type(tensor.get("dtype")) is not str:
         raise Damage("a captured tensor has no dtype")
-    naturals(entry.get("shape"))
-    begin, stop = naturals(entry.get("data_offsets"))
+    _naturals(tensor.get("shape"))
+    begin, stop = _naturals(tensor.get("data_offsets"))
     return begin, stop

@@ -1,8 +1,7 @@
-"""The beginning and the end of a record: the facts of the run, without secrets, and folding its log."""
+"""Creates and closes a record: secrets in the facts of the run are masked, and its log is folded into it."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sqlite3
@@ -37,13 +36,9 @@ def masked_info(info: RunInfo, masker: Masker) -> RunInfo:
         failure=masker.message(info.failure),
         environment=masker.value(info.environment),
         control=masker.value(info.control),
-        notes=tuple([_masked_note(note, masker) for note in info.notes]),
+        notes=tuple([Note.of(note.code, *map(masker.message, note.arguments)) for note in info.notes]),
         replay=masker.value(info.replay),
     )
-
-
-def _masked_note(note: Note, masker: Masker) -> Note:
-    return Note.of(note.code, *(masker.message(text) for text in note.arguments))
 
 
 def create(path: Path, info: RunInfo, *, overwrite: bool) -> AppendedFile:
@@ -67,7 +62,8 @@ def create(path: Path, info: RunInfo, *, overwrite: bool) -> AppendedFile:
     try:
         os.close(files.create(path))  # readable by its owner only
     except FileExistsError:
-        raise SamebitsError(_exists(path), slug="record-exists") from None
+        message = f"{_schema.shown(path)} already exists: give another path, or allow it to be overwritten"
+        raise SamebitsError(message, slug="record-exists") from None
     except (OSError, ValueError) as error:
         raise _unwritable(path, error) from None
     try:
@@ -186,10 +182,6 @@ def _refuse_busy(path: Path) -> None:
         )
 
 
-def _exists(path: Path) -> str:
-    return f"{_schema.shown(path)} already exists: give another path, or allow it to be overwritten"
-
-
 def _unwritable(path: Path, error: Exception) -> SamebitsError:
     blocked = getattr(error, "filename", None) or path  # a file beside the record may be in the way
     return SamebitsError(
@@ -214,5 +206,5 @@ def drop_contents(path: Path) -> None:
             connection.execute("VACUUM")
         os.replace(new, path)
     except (OSError, sqlite3.Error):
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             new.unlink()

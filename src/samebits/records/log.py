@@ -298,7 +298,8 @@ class AppendedFile:
                 self._head, self._size = head, size
             raise
         if error:
-            raise OSError(error, _reason(error))
+            reason = "another file is in its place" if error == errno.ESTALE else os.strerror(error)
+            raise OSError(error, reason)
         self._head, self._size = head, size
 
     def _has_grown_to(self, size: int) -> bool:
@@ -362,9 +363,3 @@ def _append_whole(descriptor: int, size: int, data: bytes) -> int:
             raise
         return error.errno or errno.EIO
     return 0
-
-
-def _reason(error: int) -> str:
-    if error == errno.ESTALE:
-        return "another file is in its place"
-    return os.strerror(error)

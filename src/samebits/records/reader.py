@@ -1,4 +1,4 @@
-"""Reading a record within limits: its facts, events and values, also while it is still written."""
+"""Reads a record within limits: its facts, events and values, also while it is still being written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing a record: events in rows, values that repeat once."""
+"""Writes a record: events are packed in rows, and a value that repeats is stored once."""
 
 from __future__ import annotations
 
@@ -160,21 +160,16 @@ class RecordWriter:
         if len(rows) >= FLUSH_ROWS or monotonic() >= self._deadline:
             self._commit(wait=False)
 
-    def capture(self, seq: int, position: int, data: bytes) -> None:
-        """Store the contents of a tensor.
+    def capture(self, tensors: Sequence[tuple[int, int, bytes]]) -> None:
+        """Store the contents of tensors.
 
         Args:
-            seq: of its event.
-            position: in that event's layout.
-            data: a safetensors file.
+            tensors: for each, the `seq` of its event, its position in that event's layout, and a safetensors
+                file.
         """
-        self.capture_all([(seq, position, data)])
-
-    def capture_all(self, captures: Sequence[tuple[int, int, bytes]]) -> None:
-        """Store the contents of several tensors; each tuple holds the arguments of `capture`."""
         rows = [
             (next(self._captures), seq, position, zlib.crc32(part), part)
-            for seq, position, data in captures
+            for seq, position, data in tensors
             for start in range(0, max(len(data), 1), CAPTURE_PART)
             for part in (data[start : start + CAPTURE_PART],)
         ]

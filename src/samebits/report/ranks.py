@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from samebits.comparison.ranks import RankComparison
     from samebits.comparison.ranks.facts import LeftOut
     from samebits.comparison.results import Comparison, Finding
-    from samebits.verification.rank_records import LaunchComparison
+    from samebits.verification.rank_launches import LaunchComparison
 
 _LEFT_OUT: Mapping[LeftOutCode, str] = {
     LeftOutCode.SHARDS: "{}: shards, each rank has its own part",

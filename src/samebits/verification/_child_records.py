@@ -1,145 +1,24 @@
-"""The functions of other packages that a verification uses, and the records of child processes."""
+"""Finds and compares the records of child processes that trained."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from samebits.comparison.draw_pairs import draws_before
-from samebits.comparison.origin import find_origins
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
-from samebits.comparison.verdict import judge
 from samebits.errors import SamebitsError
 from samebits.recording.children import SUFFIX, children_folder
 from samebits.recording.farewell import read_info
 from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
-from samebits.records.reader import RecordReader
-from samebits.verification.runs import run_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Collection
     from pathlib import Path
 
-    from samebits.causes import Cause
-    from samebits.comparison.lookup import Record
-    from samebits.comparison.results import OriginSearch, Source
-    from samebits.records.events import Event, RunInfo
+    from samebits.verification._state import Tools
     from samebits.verification.results import ScriptRun
-    from samebits.verification.series import RunJobs
-
-
-class OpenRecord(Protocol):
-    """**Protocol:** an open record, such as a `RecordReader`."""
-
-    @property
-    def info(self) -> RunInfo:
-        """The facts about the run as a whole."""
-        ...
-
-    def events(
-        self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None
-    ) -> Iterator[Event]:
-        """Yield events in order."""
-        ...
-
-    def event(self, seq: int) -> Event:
-        """Return one event."""
-        ...
-
-    def captures(self, seq: int) -> dict[int, bytes]:
-        """Return the contents of the tensors of an event, by position."""
-        ...
-
-    def captured(self) -> dict[int, frozenset[int]]:
-        """Return the positions of the captured tensors, by event."""
-        ...
-
-
-class Judge(Protocol):
-    """**Protocol:** `samebits.comparison.judge`."""
-
-    def __call__(self, a: Record, b: Record, excluded: Collection[str] = ()) -> Comparison:
-        """Return the verdict over two records."""
-        ...
-
-
-class FindOrigins(Protocol):
-    """**Protocol:** `samebits.comparison.find_origins`."""
-
-    def __call__(
-        self,
-        a: Record,
-        b: Record,
-        excluded: Collection[str] = (),
-        explained: Collection[tuple[Cause, str, int]] = (),
-        until: float | None = None,
-    ) -> OriginSearch:
-        """Return where differences came in."""
-        ...
-
-
-class DrawsBefore(Protocol):
-    """**Protocol:** `samebits.comparison.draw_pairs.draws_before`."""
-
-    def __call__(self, a: Record, b: Record, excluded: Collection[str] = ()) -> tuple[Source, ...]:
-        """Return the sources that gave other values before the runs diverged."""
-        ...
-
-
-@dataclass(frozen=True)
-class Tools:
-    """The functions by which runs are made and compared.
-
-    Args:
-        run_jobs: runs the script.
-        open_record: opens a record for reading.
-        judge: the verdict over two records.
-        find_origins: where differences came in, from two op-level records.
-        draws_before: which draws differ before the runs diverge, from records of any level.
-    """
-
-    run_jobs: RunJobs = run_jobs
-    open_record: Callable[[str], AbstractContextManager[OpenRecord]] = RecordReader
-    judge: Judge = judge
-    find_origins: FindOrigins = find_origins
-    draws_before: DrawsBefore = draws_before
-
-
-class Counted:
-    """A record that counts the tensors that one walk over all of its steps reads.
-
-    Args:
-        record: the record.
-    """
-
-    def __init__(self, record: OpenRecord) -> None:
-        self._record = record
-        self.n_values = 0
-        self.kinds: set[EventKind] = set()
-
-    @property
-    def info(self) -> RunInfo:
-        """As the record's."""
-        return self._record.info
-
-    def events(
-        self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None
-    ) -> Iterator[Event]:
-        """As the record's."""
-        n_values = 0
-        for event in self._record.events(kinds, first_step, last_step):
-            n_values += len(event.digests)
-            self.kinds.add(event.kind)
-            yield event
-        if EventKind.OP not in kinds:
-            self.n_values = max(self.n_values, n_values)
-
-    def event(self, seq: int) -> Event:
-        """As the record's."""
-        return self._record.event(seq)
 
 
 _POOL = "pool-"
@@ -178,14 +57,14 @@ def with_children(
     judged = {name: _judged(name, (first.get(name), second.get(name)), tools, excluded) for name in names}
     if len(pools) > 1:
         judged |= {name: _by_chance(name, judged[name]) for name in pools}
-    apart = {
+    different = {
         name: result
         for name, result in judged.items()
         if result.verdict == "different" and result.state != "identical"
     }
-    if apart:  # the first is explained; in others the same line may differ, or another one
-        name, result = next(iter(apart.items()))
-        notes = (*result.notes, *_also(apart, name))
+    if different:  # the first is explained; in others the same line may differ, or another one
+        name, result = next(iter(different.items()))
+        notes = (*result.notes, *_note_of_others(different, name))
         reason = Reason.of(ReasonCode.IN_CHILD, name, result.reason)
         return replace(result, reason=reason, child=name, notes=notes)
     for result in judged.values():
@@ -194,9 +73,9 @@ def with_children(
     return _joined(comparison, judged)
 
 
-def _also(apart: dict[str, Comparison], shown: str) -> list[Note]:
+def _note_of_others(different: dict[str, Comparison], shown: str) -> list[Note]:
     """Note the other children whose state differs."""
-    others = [(name, result.first_step) for name, result in apart.items() if name != shown]
+    others = [(name, result.first_step) for name, result in different.items() if name != shown]
     return [Note.of(NoteCode.CHILDREN_DIFFER_TOO, *others)] if others else []
 
 
@@ -224,7 +103,7 @@ def _by_chance(name: str, comparison: Comparison) -> Comparison:
 
 
 def _doubted(comparison: Comparison, reason: Reason | None) -> Comparison:
-    """Return a verdict whose state a child leaves open."""
+    """Return the verdict where the state of a child could not be judged."""
     if comparison.verdict == "identical":
         return replace(comparison, verdict="not_judged", state="not_judged", reason=reason)
     both = Reason.of(ReasonCode.REPORTED_AND_DOUBT, len(comparison.reported), reason)
@@ -248,7 +127,7 @@ def _joined(comparison: Comparison, judged: dict[str, Comparison]) -> Comparison
     return replace(whole, reason=Reason.of(ReasonCode.IN_CHILD, name, reason), child=name)
 
 
-def focused(run: ScriptRun, child: str) -> ScriptRun:
+def run_of_child(run: ScriptRun, child: str) -> ScriptRun:
     """Return the run with the record of one of its children instead of its own."""
     record = run.record
     for name in child.split("/"):

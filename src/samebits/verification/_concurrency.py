@@ -1,4 +1,4 @@
-"""Two runs of the script at the same time: whether that is safe, and faster."""
+"""Decides whether two runs of the script at the same time are safe, and faster."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Concurrency:
         self._untouched: bool | None = None
 
     def notes_for(self, record: str) -> str:
-        """Return the file in which a run is to note its effects; empty where nothing depends on them.
+        """Return the file in which a run is to note its effects; empty if they need not be known.
 
         Args:
             record: of the run.
@@ -70,7 +70,7 @@ class Concurrency:
 
     @contextlib.contextmanager
     def measured(self) -> Iterator[None]:
-        """Measure what a compared run uses; the run is made inside."""
+        """Measure what a compared run uses; the run is made in the block."""
         if not self._allowed:
             yield
             return
@@ -85,10 +85,10 @@ class Concurrency:
         self._uses.append(_Use(own, max(0.0, (after.whole - before.whole) / seconds - own)))
 
     def allows_two(self) -> bool:
-        """Tell whether two runs at a time do not see each other, and take less time than one after the other.
+        """Tell whether two runs at the same time do not affect each other, and take less time than in turn.
 
-        It is so if no compared run changed or took anything outside of itself, as far as that is seen, and
-        if processors and memory are left.
+        This is so if no compared run was seen to change or take anything outside of itself, and if there
+        are enough free processors and memory.
         """
         if not (self._allowed and self._uses):
             return False
@@ -97,7 +97,7 @@ class Concurrency:
         return self._untouched and self._has_processors() and _has_memory()
 
     def is_untouched(self) -> bool:
-        """Tell whether each run that was to note its effects noted that there were none."""
+        """Tell whether all runs that were to note their effects noted that there were none."""
         return all(_read(path).split() == [NONE] for path in self._notes)
 
     def keep_apart(self) -> None:

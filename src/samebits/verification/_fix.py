@@ -1,4 +1,4 @@
-"""Search for a patch: runs use changed text instead of the user's files, which are not changed."""
+"""The search for a patch: runs use patched copies of the user's files, which stay as they are."""
 
 from __future__ import annotations
 
@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from samebits.verification.results import ScriptRun
     from samebits.verification.series import Series
 
-    Pairs = tuple[tuple[str, str], ...]
-
 MOST_ROUNDS = 4
-LITTLE = 2  # rounds and patches where interventions have shown the cause, and no patch was asked for
+FEW = 2  # rounds, and patches, where interventions have shown the cause and no patch was asked for
 _MOST_TRIED = 6
 _TRIAL = "fix-"
 
@@ -43,7 +41,7 @@ class Effort:
     """The limits of the search for a patch.
 
     Args:
-        rounds: how often a patch is extended by what helps against the origin that shows with it.
+        rounds: how often a patch is extended by one for the origin that remains.
         patches: how many are tried in all.
         max_steps: after how many steps the runs are ended; None lets them go to their ends.
     """
@@ -83,8 +81,8 @@ class _Trial:
 def find_fix(runner: Runner, aim: Aim, effort: Effort = Effort()) -> Fix:
     """Look for a patch with which the runs are identical.
 
-    Each patch is tried by pairs of runs. If the first origin is a different one with it, the patch is kept,
-    and the new origin is patched as well.
+    Pairs of runs try each patch. If another origin comes first with a patch, the patch stays, and that origin
+    is patched as well.
 
     Args:
         runner: makes the runs and compares them.
@@ -94,52 +92,39 @@ def find_fix(runner: Runner, aim: Aim, effort: Effort = Effort()) -> Fix:
     Raises:
         SamebitsError: the patched files cannot be written (`record-unwritable`), or a record cannot be read.
     """
-    project = read_project(runner.series.source, aim.comparison.findings)
+    search = _Search(runner, aim, effort)
     with runner.series.limited():
-        return _Search(runner, project, _Terms(runner.series, aim, effort)).search()
+        return search.run()
 
 
-class _Terms:
-    """The conditions that runs with a patch have to meet.
+class _Search:
+    """One search for a patch.
 
     Args:
-        series: the runs that were compared.
+        runner: makes the runs and compares them.
         aim: the difference that the patch is to remove.
         effort: how much is done for it.
     """
 
-    def __init__(self, series: Series, aim: Aim, effort: Effort) -> None:
-        self.aim = aim
-        self.effort = effort
-        self.least_steps = least_steps(aim.comparison)
-        self.limit_s = time_limit(series.first_seconds) if series.runs else None
-        made = [run.purpose for run in series.runs]
-        self._same = sum(max(0, made.count(purpose) - 2) for purpose in (Purpose.COMPARE, Purpose.AGAIN))
-
-    def pairs(self, findings: Sequence[Finding]) -> int:
-        """Return how many pairs must be identical."""
-        causes = {finding.cause for finding in findings}
-        causes |= {source.cause for finding in findings for source in finding.origin.sources}
-        least, better = pairs_needed(causes, self._same)
-        return least if self.aim.shown else better
-
-
-class _Search:
-    """One search for a patch."""
-
-    def __init__(self, runner: Runner, project: Project, terms: _Terms) -> None:
-        self._runner, self._series, self._terms = runner, runner.series, terms
-        self._original = project
-        self._tried = 0
-        self._before = len({_trial_of(run) for run in runner.series.runs if run.purpose == Purpose.FIX})
+    def __init__(self, runner: Runner, aim: Aim, effort: Effort) -> None:
+        self._runner, self._series = runner, runner.series
+        self._aim, self._effort = aim, effort
+        self._original = read_project(runner.series.source, aim.comparison.findings)
+        self._least_steps = least_steps(aim.comparison)
+        runs = runner.series.runs
+        self._limit_s = time_limit(runner.series.first_seconds) if runs else None
+        purposes = [run.purpose for run in runs]
+        self._n_identical = sum(max(0, purposes.count(each) - 2) for each in (Purpose.COMPARE, Purpose.AGAIN))
+        self._n_before = len({_trial_of(run) for run in runs if run.purpose == Purpose.FIX})
+        self._n_tried = 0
         self._refusals: list[str] = []
         self._why: list[str] = []
         self._untried: Fix | None = None
 
-    def search(self) -> Fix:
+    def run(self) -> Fix:
         best: Fix | None = None
         try:
-            for best in self._better(self._terms.aim.comparison.findings):  # noqa: B007 - the last one counts
+            for best in self._improvements(self._aim.comparison.findings):  # noqa: B007 - the last one counts
                 pass
         except BudgetSpent:
             best = best or self._untried
@@ -147,11 +132,11 @@ class _Search:
             return Fix(None, self._original.root, refusals=tuple(dict.fromkeys(self._refusals)))
         return replace(best, refusals=() if best.confirmed else tuple(dict.fromkeys(self._refusals)))
 
-    def _better(self, findings: Sequence[Finding]) -> Iterator[Fix]:
-        """Yield patches, each of which starts from what the one before it left."""
+    def _improvements(self, findings: Sequence[Finding]) -> Iterator[Fix]:
+        """Yield patches, each of which extends the one before it."""
         project, needed = self._original, 1
-        for _ in range(self._terms.effort.rounds):
-            needed = max(needed, self._terms.pairs(findings))
+        for _ in range(self._effort.rounds):
+            needed = max(needed, self._pairs_needed(findings))
             step = self._round(project, findings, needed)
             if step is None:
                 return
@@ -161,15 +146,21 @@ class _Search:
                 return
             findings = trial.comparison.findings
 
+    def _pairs_needed(self, findings: Sequence[Finding]) -> int:
+        causes = {finding.cause for finding in findings}
+        causes |= {source.cause for finding in findings for source in finding.origin.sources}
+        least, better = pairs_needed(causes, self._n_identical)
+        return least if self._aim.shown else better
+
     def _round(
         self, project: Project, findings: Sequence[Finding], needed: int
     ) -> tuple[Project, _Trial] | None:
         """Return the first patch that helps: nothing differs with it, or another origin comes first."""
-        proposal = propose(findings, project, interventions=self._terms.aim.interventions)
+        proposal = propose(findings, project, interventions=self._aim.interventions)
         self._refusals += proposal.refusals
         failed: tuple[Project, _Trial] | None = None
         for patch in proposal.patches:
-            if self._tried >= self._terms.effort.patches:
+            if self._n_tried >= self._effort.patches:
                 break
             patched = project.replaced(tuple(file.after for file in patch.files))
             if self._untried is None:
@@ -184,7 +175,7 @@ class _Search:
         return failed if project is self._original else None
 
     def _try(self, project: Project, needed: int) -> _Trial:
-        self._tried += 1
+        self._n_tried += 1
         series = self._patched_series(project)
         first, second = series.both(
             self._plan(0, needed), self._plan(1, needed), unless=preconditions.has_failed
@@ -196,51 +187,48 @@ class _Search:
                 second = series.run(self._plan(number, needed, first.record))
             comparison = self._judged(Pair(first, second))
             if comparison.verdict == "different":
-                trial = _Trial(number - 1, None, comparison)
-                # Where the next origin is not patched as well, it need not be looked for.
-                located = self._terms.effort.rounds > 1
-                return self._located(project, trial) if located else replace(trial, still=_still(comparison))
+                if self._effort.rounds > 1:  # the next origin is patched as well
+                    comparison = self._located(project, comparison)
+                return _Trial(number - 1, _still(comparison), comparison)
             if comparison.verdict != "identical":
                 return _Trial(number - 1, comparison.reason or Reason.of(ReasonCode.PATCH_NOT_JUDGED))
         return _Trial(needed, None)
 
     def _plan(self, number: int, needed: int, reference: str = "") -> Plan:
-        words = "trying a patch"
         settings = RecordingSettings(
             record="",
             reference=reference,
-            excluded=self._terms.aim.excluded,
-            max_steps=self._terms.effort.max_steps,
+            excluded=self._aim.excluded,
+            max_steps=self._effort.max_steps,
         )
         more = max(0, needed - max(number, 1))
-        return Plan(str(number + 1), words, settings, Purpose.FIX, number, self._terms.limit_s, more=more)
+        return Plan(
+            str(number + 1), "trying a patch", settings, Purpose.FIX, number, self._limit_s, more=more
+        )
 
     def _patched_series(self, project: Project) -> Series:
-        return self._series.overlaid(self._written(project), f"{_TRIAL}{self._before + self._tried}-")
+        return self._series.overlaid(self._written(project), f"{_TRIAL}{self._n_before + self._n_tried}-")
 
     def _judged(self, pair: Pair) -> Comparison:
         runs, target = (pair.first, pair.second), self._series.request.target
         reason = preconditions.failure(runs, target)
         if reason or pair.first.info is None or pair.second.info is None:
             return Comparison("not_judged", Reason.of(ReasonCode.WITH_PATCH, reason), 0)
-        comparison, _ = judged(pair, self._runner.tools, target, self._terms.aim.excluded)
-        if comparison.verdict == "identical" and comparison.steps < self._terms.least_steps:
+        comparison, _ = judged(pair, self._runner.tools, target, self._aim.excluded)
+        if comparison.verdict == "identical" and comparison.steps < self._least_steps:
             reason = Reason.of(ReasonCode.ENDS_EARLY, comparison.steps)
             return replace(comparison, verdict="not_judged", reason=reason)
         return comparison
 
-    def _located(self, project: Project, trial: _Trial) -> _Trial:
-        """Return the trial with the origins of what still differs."""
-        if trial.comparison is None:
-            return trial
+    def _located(self, project: Project, comparison: Comparison) -> Comparison:
+        """Return the comparison with the origins of what still differs."""
         runner = replace(self._runner, series=self._patched_series(project))
-        localisation = find_operation(runner, trial.comparison, 1, self._terms.aim.excluded)
-        comparison = with_origins(trial.comparison, localisation)
-        return replace(trial, comparison=comparison, still=_still(comparison))
+        localisation = find_operation(runner, comparison, 1, self._aim.excluded)
+        return with_origins(comparison, localisation)
 
-    def _written(self, project: Project) -> Pairs:
-        """Write the changed files of a project beside the records."""
-        folder = self._series.request.folder / "fix" / str(self._before + self._tried)
+    def _written(self, project: Project) -> tuple[tuple[str, str], ...]:
+        """Write the changed files of a project beside the records; return (original, copy) of each."""
+        folder = self._series.request.folder / "fix" / str(self._n_before + self._n_tried)
         pairs = []
         for number, file in enumerate(self._changed(project)):
             path = folder / f"{number}-{os.path.basename(file.after.path)}"
@@ -262,10 +250,8 @@ class _Search:
         first = changed_line(files[0].before, files[0].after)
         patch = Patch(tuple(files), tuple(dict.fromkeys(self._why)), first)
         confirmed = trial.still is None
-        steps = self._terms.effort.max_steps
-        return Fix(
-            patch, self._original.root, trial.pairs, confirmed, trial.still, tried=self._tried, steps=steps
-        )
+        steps = self._effort.max_steps
+        return Fix(patch, self._original.root, trial.pairs, confirmed, trial.still, steps=steps)
 
 
 def _trial_of(run: ScriptRun) -> str:
@@ -289,7 +275,7 @@ def _is_another(comparison: Comparison | None, before: Sequence[Finding]) -> boo
 
 
 def _signature(origin: Origin) -> object:
-    """Return what stays of an origin when its line moves."""
+    """Return the facts of an origin that stay when its line moves."""
     site = origin.site
     return (
         origin.kind,

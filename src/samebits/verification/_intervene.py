@@ -1,4 +1,4 @@
-"""The stages that show a cause: pairs of runs with something pinned, until they are identical."""
+"""The stages that show a cause: pairs of runs with interventions, until a pair is identical."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from samebits.interventions import INTERVENTIONS, why_not, without_implied
 from samebits.recording.settings import RecordingSettings
 from samebits.records.notes import Note, NoteCode
 from samebits.verification import preconditions
-from samebits.verification._fix import LITTLE, Aim, Effort
+from samebits.verification._fix import FEW, Aim, Effort
 from samebits.verification._judge import judged
 from samebits.verification._measure import last_step, least_steps, pairs_needed, time_limit
 from samebits.verification._remedy import try_patch
@@ -52,7 +52,7 @@ class Terms:
         least_steps: the number of steps that the runs have to make to say anything about the difference.
         divergence: where the runs differ first with nothing pinned (`divergence_of`).
         soon: moment of `time.monotonic` from which on only what is needed is run.
-        words: what the user's source names (`names_used`).
+        names: the names that the user's source uses (`names_used`).
     """
 
     role: int
@@ -62,7 +62,7 @@ class Terms:
     least_steps: int = 0
     divergence: object = None
     soon: float = math.inf
-    words: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
 
 
 def terms_of(state: State, runner: Runner, begun: float) -> Terms:
@@ -82,7 +82,7 @@ def terms_of(state: State, runner: Runner, begun: float) -> Terms:
         least_steps=least_steps(state.comparison),
         divergence=divergence_of(state.comparison),
         soon=begun + _SOON_RUNS * seconds + _SOON_S,
-        words=names_used(read_program(runner.request.target, state.comparison.findings)),
+        names=names_used(read_program(runner.request.target, state.comparison.findings)),
     )
 
 
@@ -98,7 +98,7 @@ class InterventionPairs:
         self.terms = terms
         self._runner = runner
         self._outcomes: dict[frozenset[str], Outcome] = {}
-        self._first: dict[frozenset[str], ScriptRun] = {}
+        self._first_runs: dict[frozenset[str], ScriptRun] = {}
         self._diverged_elsewhere: dict[frozenset[str], bool] = {}
         self._made = 0
 
@@ -110,8 +110,8 @@ class InterventionPairs:
         return known
 
     def repeat(self, interventions: InterventionSet) -> Outcome:
-        """Compare one more run with the first one of these interventions, whose pair was identical."""
-        first = self._first[frozenset(interventions)]
+        """Compare one more run with these interventions with the first run of their identical pair."""
+        first = self._first_runs[frozenset(interventions)]
         try:
             second = self._runner.series.run(self._plan(interventions, first.record, second=True))
         except BudgetSpent:
@@ -119,11 +119,11 @@ class InterventionPairs:
         return self._outcome(interventions, Pair(first, second))
 
     def call_chance(self, interventions: InterventionSet) -> None:
-        """Count the identical pair with these interventions as one that differed from now on."""
+        """From now on, count the identical pair with these interventions as one that differed."""
         self._outcomes[frozenset(interventions)] = "different"
 
     def n_different(self) -> int:
-        """Return with how many sets of interventions the runs differed."""
+        """Return the number of sets of interventions with which the runs differed."""
         return sum(outcome == "different" for outcome in self._outcomes.values())
 
     def in_vain(self) -> frozenset[str]:
@@ -154,7 +154,7 @@ class InterventionPairs:
             first, second = self._runner.series.both(*plans, unless=preconditions.has_failed)
         except BudgetSpent:
             return "no time"
-        self._first[frozenset(interventions)] = first
+        self._first_runs[frozenset(interventions)] = first
         return "failed" if second is None else self._outcome(interventions, Pair(first, second))
 
     def _outcome(self, interventions: InterventionSet, pair: Pair) -> Outcome:
@@ -176,10 +176,10 @@ class InterventionPairs:
             record="", reference=reference, max_steps=terms.max_steps, excluded=terms.excluded
         )
         listed = " and ".join(interventions) if len(interventions) < _MANY else f"{len(interventions)} things"
-        words = f"pinning {listed}" if interventions else "looking whether the difference comes back"
+        description = f"pinning {listed}" if interventions else "looking whether the difference comes back"
         return Plan(
             f"{'pinned' if interventions else 'plain'}-{self._made:02}",
-            words,
+            description,
             settings,
             Purpose.INTERVENE if interventions else Purpose.AGAIN,
             terms.role if second else 0,
@@ -190,7 +190,7 @@ class InterventionPairs:
 
 
 def divergence_of(comparison: Comparison) -> object:
-    """Return where runs differ first: the step, and what differs there."""
+    """Return the point where runs differ first: the step, and what differs there."""
     first = next(iter(comparison.step_findings), None)
     return comparison.first_step, first and (
         first.origin.kind,
@@ -200,7 +200,7 @@ def divergence_of(comparison: Comparison) -> object:
     )
 
 
-def look_again(state: State, runner: Runner, pairs: InterventionPairs) -> State:
+def check_recurrence(state: State, runner: Runner, pairs: InterventionPairs) -> State:
     """Check whether the difference recurs with nothing changed, unless another pair has shown that."""
     state = replace(state, n_identical=state.role - 1)
     again = state.localisation is not None and state.localisation.pair is not None
@@ -229,7 +229,7 @@ def intervene(state: State, runner: Runner, pairs: InterventionPairs, *, try_all
     if not (runner.request.intervene and state.seen_again):
         return state
     findings = state.comparison.findings
-    acting = traces(findings, state.drawn, pairs.terms.words)
+    acting = traces(findings, state.drawn, pairs.terms.names)
     possible = _possible(runner.request.interventions)
     likely = _able(likely_interventions(findings), possible, acting)
     every = every_intervention(possible, likely) if try_all else ()
@@ -261,7 +261,7 @@ def _possible(given: Sequence[str]) -> InterventionSet:
 def _able(
     sets: Sequence[InterventionSet], possible: InterventionSet, acting: Mapping[str, Trace] | None
 ) -> list[InterventionSet]:
-    """Return the sets that are possible, without interventions that nothing shows to have acted."""
+    """Return the possible sets, without interventions for which the records show no trace."""
     acted = (tuple(name for name in names if acting is None or name in acting) for names in sets)
     return [names for names in dict.fromkeys(acted) if names and set(names) <= set(possible)]
 
@@ -269,7 +269,7 @@ def _able(
 def _patched(
     state: State, runner: Runner, pairs: InterventionPairs, interventions: InterventionSet
 ) -> States:
-    """Try a patch for what interventions showed once; if runs with it are identical, make no more pairs.
+    """Try a patch for the cause that interventions showed once; identical runs with it are enough.
 
     Yields:
         what is known while it is tried, and the state as it was.
@@ -283,7 +283,7 @@ def _patched(
         sure = len(interventions) == 1 and pairs_needed(causes, state.n_identical)[0] == 1
         yield replace(shown, confirmed=once) if sure else _with_doubt(state, once, _BY_CHANCE)
         aim = Aim(shown.comparison, interventions, state.excluded, shown=True)
-        trial = try_patch(runner, aim, Effort(LITTLE, LITTLE, pairs.terms.max_steps))
+        trial = try_patch(runner, aim, Effort(FEW, FEW, pairs.terms.max_steps))
         yield (state := replace(state, trials={**state.trials, interventions: trial}))
     trial = state.trials[interventions]
     is_confirmed = trial is not None and bool(trial.confirmed)
@@ -295,7 +295,7 @@ def _repeated(
 ) -> tuple[Confirmation, bool]:
     """Make as many more pairs as are needed or there is time for, and tell whether they are enough."""
     causes = _causes(state) if len(interventions) == 1 else {*_causes(state), Cause.UNKNOWN}
-    # One more pair without interventions differed: the op-level pair, or the pair of `look_again`.
+    # One more pair without interventions differed: the op-level pair, or the pair of `check_recurrence`.
     differed = 1 + pairs.n_different() + weak
     least, most = pairs_needed(causes, state.n_identical, differed, weak=weak)
     done, steps = 1, pairs.terms.max_steps
@@ -327,7 +327,7 @@ def _confirmed(state: State, confirmation: Confirmation) -> State:
 
 
 def _with_doubt(state: State, shown: Confirmation, open_question: str) -> State:
-    """Note that interventions made runs identical, and that it is not known what that means."""
+    """Note that interventions made runs identical, and which question is still open."""
     return state.noted(Note.of(NoteCode.INTERVENTIONS_IN_DOUBT, shown, open_question))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind, specification_of
@@ -19,7 +19,7 @@ from samebits.verification.series import BudgetSpent, Pair, Plan
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origin, OriginSearch
     from samebits.records.events import Event
-    from samebits.verification._child_records import OpenRecord
+    from samebits.records.reader import RecordReader
     from samebits.verification._localise import Localisation
     from samebits.verification._state import Runner, State
     from samebits.verification.results import ScriptRun
@@ -41,33 +41,26 @@ _PARTS = {
 }
 
 
-@dataclass(frozen=True)
-class _AllOrigins:
-    """The result of the rounds.
-
-    Args:
-        findings: origins, those of the op-level pair first, with the difference of their values where it is
-            known.
-        notes: what could not be done.
-        agreed: whether the last pair, with the values of all findings replaced, was identical.
-    """
-
-    findings: tuple[Finding, ...]
-    notes: tuple[Note, ...]
-    agreed: bool
-
-
 def iterate(state: State, runner: Runner) -> State:
-    """Look for all origins, and measure by how much their values differ."""
+    """Look for all origins, and measure by how much their values differ.
+
+    Run 2 gets the values of run 1 at the origins known so far; what differs then are the next origins, and so
+    on. The first round also tells by how much the values at each origin differ. Where there is nothing to
+    replace, such as another order of operations, the values of the first origin are only compared.
+    """
     searched, localisation = replace(state, searched=True), state.localisation
     # Where several threads make steps, the step number of an operation changes from run to run.
     if localisation is None or not is_located(state) or state.comparison.several_threads:
         return searched
-    result = _all_origins(searched, runner, localisation)
+    rounds = _Rounds(searched, runner, localisation)
+    try:
+        rounds.run()
+    except BudgetSpent:
+        rounds.notes.append(Note.of(NoteCode.ORIGINS_OUT_OF_TIME))
     # Where the runs agree in the end, a late value is a finding by now, or followed from one.
-    notes = (n for n in state.comparison.notes if not (result.agreed and n.code is NoteCode.LATE_VALUE))
-    comparison = replace(state.comparison, findings=result.findings, notes=(*notes, *result.notes))
-    return replace(searched, comparison=comparison)
+    earlier = (n for n in state.comparison.notes if not (rounds.agreed and n.code is NoteCode.LATE_VALUE))
+    findings, notes = tuple(rounds.findings), (*earlier, *rounds.notes)
+    return replace(searched, comparison=replace(state.comparison, findings=findings, notes=notes))
 
 
 def hides_a_generator(state: State, runner: Runner) -> bool:
@@ -78,20 +71,6 @@ def hides_a_generator(state: State, runner: Runner) -> bool:
     return wanted and first_is_one and not unseeded_of(state.drawn) <= {finding.cause for finding in findings}
 
 
-def _all_origins(state: State, runner: Runner, localisation: Localisation) -> _AllOrigins:
-    """Give run 2 the values of run 1 at the origins known so far, look for the next ones, and so on.
-
-    The first round also tells by how much the values at each origin differ. Where there is nothing to put in
-    place, such as another order of operations, the values of the first origin are only compared.
-    """
-    rounds = _Rounds(state, runner, localisation)
-    try:
-        rounds.run()
-    except BudgetSpent:
-        rounds.notes.append(Note.of(NoteCode.ORIGINS_OUT_OF_TIME))
-    return _AllOrigins(tuple(rounds.findings), tuple(rounds.notes), rounds.agreed)
-
-
 class _Rounds:
     """The rounds of one search, each a pair of runs.
 
@@ -99,6 +78,12 @@ class _Rounds:
         state: what is known where it begins.
         runner: makes the runs and compares them.
         localisation: the op-level pair that has the first origins.
+
+    Attributes:
+        findings: origins, those of the op-level pair first, with the difference of their values where it is
+            known.
+        notes: what could not be done.
+        agreed: whether the last pair, with the values of all findings replaced, was identical.
     """
 
     def __init__(self, state: State, runner: Runner, localisation: Localisation) -> None:
@@ -106,9 +91,9 @@ class _Rounds:
         self._series, self._tools = runner.series, runner.tools
         self._localisation = localisation
         self._rules: list[Rule] = []
-        self._own: list[range] = []  # numbers of the rules of each finding
+        self._rule_numbers: list[range] = []  # numbers of the rules of each finding
         self._saver: ScriptRun | None = None
-        self._saved: tuple[Rule, ...] = ()
+        self._saved_rules: tuple[Rule, ...] = ()
         self._behind: tuple[Rule, ...] = ()
         self.findings: list[Finding] = []
         self.notes: list[Note] = []
@@ -160,7 +145,7 @@ class _Rounds:
             line = (Evidence.of(EvidenceCode.SEEN_ONCE_PLACED, first.origin.site, first.origin.op),)
         for finding in fresh:
             rules = self._rules_for(pair, finding)
-            self._own.append(range(len(self._rules), len(self._rules) + len(rules)))
+            self._rule_numbers.append(range(len(self._rules), len(self._rules) + len(rules)))
             self._rules += rules
             self.findings.append(finding.with_evidence(*line))
 
@@ -170,10 +155,14 @@ class _Rounds:
             return _rules_for(a, b, finding.origin)
 
     def _first_round(self) -> tuple[Pair, OriginSearch | None]:
-        """Make the first round, again where a pair hid a race or did not fetch the first origin's values."""
+        """Make the first round; repeat it if a pair hid a race or did not fetch the first values."""
         for _ in range(MOST_ATTEMPTS):
             pair, origins = self._round()
-            if self.findings[0].origin.difference is not None or origins is not None or not self._own[0]:
+            if (
+                self.findings[0].origin.difference is not None
+                or origins is not None
+                or not self._rule_numbers[0]
+            ):
                 return pair, origins
         self.notes.append(Note.of(NoteCode.VALUES_NOT_FETCHED, MOST_ATTEMPTS))
         return pair, origins
@@ -191,7 +180,7 @@ class _Rounds:
             finding
             if finding.origin.difference
             else measured_at(self._tools, pair, substitution, finding, rules)
-            for finding, rules in zip(self.findings, self._own, strict=True)
+            for finding, rules in zip(self.findings, self._rule_numbers, strict=True)
         ]
         until = self._series.deadline
         return pair, origins_of(pair, self._tools, self._state.excluded, self._explained(), until)
@@ -206,12 +195,12 @@ class _Rounds:
             with self._tools.open_record(pair.first.record) as record:
                 if keeps_all(record, substitution):
                     return pair.first
-        if self._saver is not None and set(substitution.rules) <= set(self._saved):
+        if self._saver is not None and set(substitution.rules) <= set(self._saved_rules):
             return self._saver
-        self._saved = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
-        settings = replace(self._settings(), substitution=replace(substitution, rules=self._saved))
-        name, words = f"values-{len(self._pairs) + 1}a", "keeping the values of the origins"
-        self._saver = self._series.run(Plan(name, words, settings, Purpose.CAPTURE))
+        self._saved_rules = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
+        settings = replace(self._settings(), substitution=replace(substitution, rules=self._saved_rules))
+        name, description = f"values-{len(self._pairs) + 1}a", "keeping the values of the origins"
+        self._saver = self._series.run(Plan(name, description, settings, Purpose.CAPTURE))
         return self._saver
 
     def _given(self, substitution: Substitution) -> ScriptRun:
@@ -223,8 +212,10 @@ class _Rounds:
             reference=substitution.source if stops else "",
         )
         number = len(self._pairs) + 1
-        words = "going on with run 1's values" + (f", attempt {number}" if number > 1 else "")
-        return self._series.run(Plan(f"values-{number}b", words, settings, Purpose.CAPTURE, self._state.role))
+        description = "going on with run 1's values" + (f", attempt {number}" if number > 1 else "")
+        return self._series.run(
+            Plan(f"values-{number}b", description, settings, Purpose.CAPTURE, self._state.role)
+        )
 
     def _settings(self) -> RecordingSettings:
         localisation = self._localisation
@@ -245,7 +236,7 @@ class _Rounds:
         return localisation.max_steps
 
     def _explained(self) -> tuple[tuple[Cause, str, int], ...]:
-        """Return causes and lines of the origins so far: their draws explain nothing more."""
+        """Return causes and lines of the known origins: their draws explain nothing else."""
         return tuple(
             (finding.cause, *line_of(finding.origin.site))
             for finding in self.findings
@@ -274,7 +265,7 @@ def _unplaced(pair: Pair) -> bool:
     return info is None or any(note.code is NoteCode.NOT_PLACED for note in info.notes)
 
 
-def _rules_for(a: OpenRecord, b: OpenRecord, origin: Origin) -> tuple[Rule, ...]:
+def _rules_for(a: RecordReader, b: RecordReader, origin: Origin) -> tuple[Rule, ...]:
     """Return the rules by which one run saves the values of an origin and another one uses them.
 
     Args:
@@ -313,13 +304,13 @@ def _rule(event: Event) -> Rule:
     return Rule(event.kind, event.op, *line_of(event.site), *line_of(event.forward_site))
 
 
-def _backward_rules(a: OpenRecord, b: OpenRecord, event: Event) -> tuple[Rule, ...]:
+def _backward_rules(a: RecordReader, b: RecordReader, event: Event) -> tuple[Rule, ...]:
     """Return rules for backward ops that get an argument that differs from autograd, such as a factor."""
     ours, theirs = (_backward_arguments(record, event) for record in (a, b))
     return tuple(rule for rule, texts in ours.items() if texts != theirs.get(rule, texts))
 
 
-def _backward_arguments(record: OpenRecord, event: Event) -> dict[Rule, list[str]]:
+def _backward_arguments(record: RecordReader, event: Event) -> dict[Rule, list[str]]:
     """Return the arguments of the backward ops of an event's line, in its step."""
     arguments: dict[Rule, list[str]] = {}
     for other in record.events((EventKind.OP,), event.step, event.step):

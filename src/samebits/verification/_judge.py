@@ -15,18 +15,18 @@ from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
 from samebits.verification import preconditions
-from samebits.verification._child_records import Counted, Tools, children_of, with_children
-from samebits.verification._state import State
+from samebits.verification._child_records import children_of, with_children
+from samebits.verification._state import State, Tools
 from samebits.verification.results import Purpose, ScriptRun, Verification
 from samebits.verification.series import Pair, Plan
 from samebits.verification.user_files import blamed, note_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from samebits.comparison.results import Verdict
     from samebits.recording.runner import Target
-    from samebits.records.events import RunInfo
+    from samebits.records.events import Event, RunInfo
     from samebits.verification._state import Runner
     from samebits.verification.user_files import EarlierFile
 
@@ -34,7 +34,7 @@ _REMADE = ("-excused", "-whole")  # endings of the names of runs that are made o
 
 
 def run_first(runner: Runner) -> State:
-    """Make run 1, and see whether there is anything to compare with it.
+    """Make run 1, and check whether a second run would have anything to compare.
 
     Returns:
         A state; its comparison has a reason if there is nothing to compare.
@@ -63,7 +63,7 @@ def judge(state: State, runner: Runner) -> Iterator[State]:
 
 
 def _compared(state: State, runner: Runner, role: int) -> State:
-    """Compare the run of that number with run 1."""
+    """Make the run of that number, and compare it with run 1."""
     first, steps = state.first, runner.request.steps
     pair = Pair(first, runner.series.run(_plan(runner, role, reference=first.record)))
     judged = _with_verdict(state, runner, pair, role)
@@ -75,7 +75,7 @@ def _compared(state: State, runner: Runner, role: int) -> State:
 
 
 def cut_short(state: State, runner: Runner) -> State:
-    """Return the state where the user ended the verification before all runs were compared."""
+    """Return the state of a verification that the user ended before all runs were compared."""
     state = replace(state, interrupted=True)
     if state.comparison.verdict != "identical":
         return state.noted(Note.of(NoteCode.INTERRUPTED))
@@ -85,7 +85,7 @@ def cut_short(state: State, runner: Runner) -> State:
 
 
 def judge_again(state: State, runner: Runner) -> State:
-    """Compare with one more run where the last one read what one before it had written.
+    """Compare with one more run if the last one read files that an earlier run had written.
 
     Such a run did different work, so a difference says nothing. The next run does the same work.
     """
@@ -145,15 +145,15 @@ def _plan(runner: Runner, role: int, *, reference: str = "", excluded: tuple[str
         reference="" if request.full else reference,
         excluded=excluded,
     )
-    words = f"run {role + 1} of {max(role + 1, request.runs)}"
+    description = f"run {role + 1} of {max(role + 1, request.runs)}"
     if excluded:
-        words = f"{words}, memory that nothing read left out"
-        return Plan(f"run-{role + 1}-excused", words, settings, Purpose.EXCUSE, role)
-    return Plan(f"run-{role + 1}", words, settings, role=role, more=request.runs - role - 1)
+        description = f"{description}, memory that nothing read left out"
+        return Plan(f"run-{role + 1}-excused", description, settings, Purpose.EXCUSE, role)
+    return Plan(f"run-{role + 1}", description, settings, role=role, more=request.runs - role - 1)
 
 
 def _whole(plan: Plan) -> Plan:
-    """Plan a run again that ended early."""
+    """Plan once more a run that ended early, now to its end."""
     return replace(plan, name=f"{plan.name}-whole", purpose=Purpose.EXCUSE)
 
 
@@ -190,7 +190,7 @@ def judged(
     """Return the verdict over two runs that left records, and how many tensors of the first were compared.
 
     Runs that took no step and gave no value, or ended with different statuses, are not judged identical.
-    Whether they failed is not looked at.
+    Whether they failed is not checked.
 
     Args:
         pair: the runs.
@@ -214,6 +214,40 @@ def judged(
     return with_children(comparison, records, tools, excluded), a.n_values
 
 
+class Counted:
+    """A record that counts the tensors that were read in one pass over all of its steps.
+
+    Args:
+        record: the record.
+    """
+
+    def __init__(self, record: RecordReader) -> None:
+        self._record = record
+        self.n_values = 0
+        self.kinds: set[EventKind] = set()
+
+    @property
+    def info(self) -> RunInfo:
+        """See `RecordReader`."""
+        return self._record.info
+
+    def events(
+        self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None
+    ) -> Iterator[Event]:
+        """See `RecordReader`."""
+        n_values = 0
+        for event in self._record.events(kinds, first_step, last_step):
+            n_values += len(event.digests)
+            self.kinds.add(event.kind)
+            yield event
+        if EventKind.OP not in kinds:
+            self.n_values = max(self.n_values, n_values)
+
+    def event(self, seq: int) -> Event:
+        """See `RecordReader`."""
+        return self._record.event(seq)
+
+
 def verify_records(first: str, second: str) -> Verification:
     """Compare two records; where both have operations, name the first that differed.
 
@@ -224,16 +258,29 @@ def verify_records(first: str, second: str) -> Verification:
     Raises:
         SamebitsError: one of them cannot be read.
     """
+    verification = compare_records(first, second)
+    comparison = with_children(verification.comparison, (first, second), Tools())
+    return replace(verification, comparison=comparison)
+
+
+def compare_records(first: str | Path, second: str | Path) -> Verification:
+    """Compare two records, without those of child processes.
+
+    Args:
+        first: path of one record.
+        second: path of the other.
+
+    Raises:
+        SamebitsError: one of them cannot be read.
+    """
     with RecordReader(first) as a, RecordReader(second) as b:
-        runs = (_recorded(first, a.info), _recorded(second, b.info))
         counted = Counted(a)
-        comparison = with_children(compare(counted, b), (first, second), Tools())
-        command = a.info.command
-    return Verification(comparison, command, runs, 0.0, counted.n_values)
-
-
-def _recorded(path: str, info: RunInfo) -> ScriptRun:
-    return ScriptRun(Purpose.COMPARE, path, info.exit_status or 0, 0.0, info=info)
+        comparison = compare(counted, b)
+    runs = tuple(
+        ScriptRun(Purpose.COMPARE, str(path), info.exit_status or 0, 0.0, info=info)
+        for path, info in ((first, a.info), (second, b.info))
+    )
+    return Verification(comparison, a.info.command, runs, 0.0, counted.n_values)
 
 
 def _was_stopped(pair: Pair, steps: int | None) -> bool:
@@ -249,7 +296,7 @@ def _steps(run: ScriptRun) -> int:
 
 
 def _with_failure(comparison: Comparison, reason: Reason) -> Comparison:
-    """Keep a difference before the failure as the verdict: it is often the cause."""
+    """Return the verdict over runs that failed; a difference before the failure, often its cause, stays."""
     if comparison.verdict == "different":
         state: Verdict = "different" if comparison.state == "different" else "not_judged"
         return replace(comparison, notes=(*comparison.notes, Note.of(NoteCode.UNFIT, reason)), state=state)

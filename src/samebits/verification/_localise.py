@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits.comparison.results import Comparison, OriginSearch, Source
-    from samebits.verification._child_records import Tools
-    from samebits.verification._state import Runner, State
+    from samebits.verification._state import Runner, State, Tools
     from samebits.verification.series import Pair
 
 MOST_PAIRS = 3
@@ -55,7 +54,7 @@ class Localisation:
 
 
 def localise(state: State, runner: Runner) -> State:
-    """Note the draws that differ before the runs diverge, and look for the operation at which they do.
+    """Note the draws that differ before the runs diverge, and look for the operation where they diverge.
 
     Raises:
         BudgetSpent: there was no time for it.
@@ -92,7 +91,7 @@ def _reserved_seconds(state: State, runner: Runner) -> float:
 
 
 def unseeded_of(drawn: Iterable[Source]) -> set[Cause]:
-    """Return those causes of some draws that are a generator that was never seeded."""
+    """Return the causes of some draws that are generators which were never seeded."""
     causes = {source.cause for source in drawn}
     return {cause for cause in causes if specification_of(cause).seeded_by}
 
@@ -104,7 +103,7 @@ def has_only_unread(state: State) -> bool:
 
 
 def take_origins(state: State) -> State:
-    """Replace what the steps showed by the origins, if there are any."""
+    """Replace the findings of the steps by the origins, if there are any."""
     if state.localisation is None:
         return state
     comparison = with_origins(state.comparison, state.localisation)
@@ -137,7 +136,7 @@ def find_operation(
     last = None if ends_differ else step + 1
     best: Localisation | None = None
     for attempt in range(1, MOST_PAIRS + 1):
-        words = "looking for the operation" + (f", attempt {attempt}" if attempt > 1 else "")
+        description = "looking for the operation" + (f", attempt {attempt}" if attempt > 1 else "")
         settings = RecordingSettings(
             record="",
             level=Level.OP,
@@ -148,7 +147,9 @@ def find_operation(
             keep_from_step=step if start else 0,
         )
         try:
-            pair = runner.series.pair(f"op-{attempt}", words, settings, purpose=Purpose.LOCALISE, role=role)
+            pair = runner.series.pair(
+                f"op-{attempt}", description, settings, purpose=Purpose.LOCALISE, role=role
+            )
         except BudgetSpent:
             if best is None:
                 raise

@@ -1,4 +1,4 @@
-"""How runs with a change are compared: how far they go, how many pairs show anything, and replays."""
+"""Measures differences, plans how far and how often runs with a change are made, and replays operations."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding, Origin
     from samebits.recording.substitution import Substitution
     from samebits.records.events import Event
-    from samebits.verification._child_records import OpenRecord, Tools
-    from samebits.verification._state import Runner, State
+    from samebits.records.reader import RecordReader
+    from samebits.verification._state import Runner, State, Tools
     from samebits.verification.results import ScriptRun
     from samebits.verification.series import Pair
 
@@ -86,7 +86,7 @@ def least_steps(comparison: Comparison) -> int:
 
 
 def time_limit(seconds: float) -> float:
-    """Return after how many seconds a run with a change is ended.
+    """Return the number of seconds after which a run with a change is ended.
 
     Args:
         seconds: the duration of the first run, with nothing changed.
@@ -103,27 +103,29 @@ def replay(state: State, runner: Runner) -> State:
     run = runner.series.run(Plan("replay", "executing each operation again", settings, Purpose.REPLAY))
     comparison, info = state.comparison, run.info
     summary = ReplaySummary.from_dict(info.replay) if info is not None else None
-    notes = [*comparison.notes, *_ending(run)]
+    ending = _ending(run)
+    notes = [*comparison.notes, *ending]
     if info is None or summary is None:
         notes.append(Note.of(NoteCode.NOT_REPLAYED))
         return replace(state, comparison=replace(comparison, notes=tuple(notes)))
     evidence = replayed(summary)
     notes += [note for note in info.notes if note not in notes]
-    if comparison.verdict == "identical" and not _ending(run):
-        notes += _against(runner.tools, state.first, run, bool(evidence.findings))
+    if comparison.verdict == "identical" and not ending:
+        notes += _against(runner.tools, state.first, run, unrepeated=bool(evidence.findings))
     comparison = with_evidence(replace(comparison, notes=tuple(notes)), evidence)
     return replace(state, comparison=comparison)
 
 
 def _ending(run: ScriptRun) -> list[Note]:
+    """Note how the run ended if it did not end as it should."""
     info = run.info
     if info is None or info.status in ("finished", "stopped"):
         return []
     return [Note.of(NoteCode.REPLAY_ENDED, info.failure or info.status)]
 
 
-def _against(tools: Tools, first: ScriptRun, run: ScriptRun, unrepeated: bool) -> list[Note]:  # noqa: FBT001
-    """Add a note if this run did not give the bits of the others."""
+def _against(tools: Tools, first: ScriptRun, run: ScriptRun, *, unrepeated: bool) -> list[Note]:
+    """Note that this run did not give the bits of the first one, if so."""
     with tools.open_record(first.record) as a, tools.open_record(run.record) as b:
         comparison = tools.judge(a, b)
     if comparison.verdict != "different":
@@ -156,7 +158,7 @@ def is_located(state: State) -> bool:
 
 
 def lacks_difference(state: State) -> bool:
-    """Tell whether the values of the first origin are still to be fetched."""
+    """Tell whether the difference of the first origin's values is not known yet, and could be."""
     if not is_located(state):
         return False
     first = state.comparison.findings[0]
@@ -183,7 +185,7 @@ def _with_captured_values(finding: Finding, tools: Tools, pair: Pair) -> Finding
         return _with_difference(finding, a.captures(first.seq), b.captures(second.seq), first)
 
 
-def _event(record: OpenRecord, origin: Origin, run: int) -> Event | None:
+def _event(record: RecordReader, origin: Origin, run: int) -> Event | None:
     """Return the event of the finding in one run."""
     seq = origin.events[run]
     if seq is None:
@@ -196,7 +198,7 @@ def _event(record: OpenRecord, origin: Origin, run: int) -> Event | None:
 def measured_at(
     tools: Tools, pair: Pair, substitution: Substitution, finding: Finding, rules: range
 ) -> Finding:
-    """Return a finding with the difference of its first values that were not the same in both runs.
+    """Return a finding with the difference of the first of its values that differ between the runs.
 
     Args:
         tools: open records.
@@ -221,7 +223,7 @@ def measured_at(
     return finding
 
 
-def draw_after(record: OpenRecord, seeding: Event) -> Event | None:
+def draw_after(record: RecordReader, seeding: Event) -> Event | None:
     """Return the first op that draws random numbers after a seeding, in its step."""
     later = (event for event in record.events((EventKind.OP,), seeding.step) if event.seq > seeding.seq)
     return next((event for event in later if any(info.role == Role.RNG for info in event.tensors)), None)

@@ -1,4 +1,4 @@
-"""The stages that say what to change, and try it: remedies, and patches that make the same change."""
+"""The stages that say what to change and try it: remedies, and patches that make the same change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from samebits.diagnosis.attribution import by_source, remedied
 from samebits.diagnosis.remedies import at_source_line, with_remedies, with_whole_set
 from samebits.errors import SamebitsError
 from samebits.records.notes import Note, NoteCode
-from samebits.verification._fix import LITTLE, Aim, Effort, find_fix
+from samebits.verification._fix import FEW, Aim, Effort, find_fix
 from samebits.verification._localise import unseeded_of
 from samebits.verification._measure import last_step
 from samebits.verification._state import verification_of
@@ -108,7 +108,7 @@ def fix(state: State, runner: Runner) -> State:
     if trial is None:
         return state
     findings = tuple(
-        _with_trial(each, trial) if number == 0 or trial.speaks_for(each) else each
+        _with_trial(each, trial) if number == 0 or trial.is_remedy_of(each) else each
         for number, each in enumerate(state.comparison.findings)
     )
     comparison = replace(state.comparison, findings=findings)
@@ -125,4 +125,4 @@ def _effort(state: State, runner: Runner) -> Effort | None:
         return None
     if runner.request.fix:
         return Effort()
-    return None if state.confirmed is None else Effort(LITTLE, LITTLE, state.confirmed.steps)
+    return None if state.confirmed is None else Effort(FEW, FEW, state.confirmed.steps)

@@ -1,4 +1,4 @@
-"""The state of a verification at one moment, and the runner that its stages get.
+"""The state of a verification at one moment, and what its stages use: runs, and functions that compare them.
 
 A stage is a function of a state and a runner that returns the next state. What ends a stage early leaves the
 state before it. A stage that knows something in between yields that too.
@@ -11,20 +11,24 @@ import traceback
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from samebits.comparison.draw_pairs import draws_before
+from samebits.comparison.origin import find_origins
+from samebits.comparison.verdict import judge
 from samebits.records.notes import Note, NoteCode
+from samebits.records.reader import RecordReader
 from samebits.verification.results import Purpose, Verification
-from samebits.verification.runs import is_of_stress
+from samebits.verification.runs import is_of_stress, run_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
+    from contextlib import AbstractContextManager
 
-    from samebits.comparison.results import Comparison, Confirmation, Source
+    from samebits.comparison.results import Comparison, Confirmation, OriginSearch, Source
     from samebits.diagnosis.search import InterventionSet
-    from samebits.verification._child_records import Tools
     from samebits.verification._localise import Localisation
     from samebits.verification._request import VerifyRequest
     from samebits.verification.results import Fix, ScriptRun
-    from samebits.verification.series import Pair, Series
+    from samebits.verification.series import Pair, RunJobs, Series
 
     States = Generator["State", None, "State"]
 
@@ -98,6 +102,25 @@ class State:
         """Return the state with the error of samebits that is being handled."""
         failure = self.comparison.failure or traceback.format_exc()
         return replace(self, comparison=replace(self.comparison, failure=failure))
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The functions by which runs are made and compared; tests replace them.
+
+    Args:
+        run_jobs: runs the script.
+        open_record: opens a record for reading.
+        judge: returns the verdict over two records.
+        find_origins: returns where differences came in, from two op-level records.
+        draws_before: returns the draws that differ before the runs diverge, from records of any level.
+    """
+
+    run_jobs: RunJobs = run_jobs
+    open_record: Callable[[str], AbstractContextManager[RecordReader]] = RecordReader
+    judge: Callable[..., Comparison] = judge
+    find_origins: Callable[..., OriginSearch] = find_origins
+    draws_before: Callable[..., tuple[Source, ...]] = draws_before
 
 
 @dataclass(frozen=True)

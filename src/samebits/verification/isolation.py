@@ -1,4 +1,4 @@
-"""A fresh copy of the working folder, and the same standard input, for each run."""
+"""Gives each run a fresh copy of the working folder, and the same standard input."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class StandardInput:
         return stat.S_ISFIFO(self._mode) or stat.S_ISSOCK(self._mode)
 
     def can_be_shared(self) -> bool:
-        """Tell whether two runs can have it at the same time: no pipe, no file that a run has read."""
+        """Tell whether two runs can have it at once: it is no pipe, and no file that a run has read."""
         return not (self._is_pipe or self._was_read)
 
     @contextlib.contextmanager
@@ -92,7 +92,7 @@ class StandardInput:
             os.close(writing)  # the child sees the end
 
     def _data(self, stop: int) -> Iterator[bytes]:
-        """Yield what earlier runs were given, then what comes."""
+        """Yield the data that earlier runs were given, then new data."""
         saved = self._saved
         if saved is None:
             return
@@ -116,7 +116,7 @@ def _mode_of(source: int) -> int:
 
 
 def _write(writing: int, data: bytes, stop: int) -> bool:
-    """Write all of it as the child reads; False when the child has ended."""
+    """Write all data as the child reads it; return False if the run has ended."""
     os.set_blocking(writing, False)
     while data:
         readable, _, _ = select.select([stop], [writing], [])
@@ -309,5 +309,5 @@ def _make_removable(top: Path) -> None:
 
 
 def newest_first(files: dict[str, tuple[int, int]]) -> Sequence[str]:
-    """Return the paths of what `listed` gave, the last changed first."""
+    """Return the paths that `listed` gave, the last changed first."""
     return sorted(files, key=lambda path: (-files[path][1], path))

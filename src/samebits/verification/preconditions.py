@@ -14,7 +14,7 @@ from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.errors import SamebitsError
 from samebits.recording.children import children_folder
 from samebits.recording.farewell import why_incomplete
-from samebits.recording.naming import DEFAULT_FOLDER, target_name
+from samebits.recording.naming import DEFAULT_FOLDER
 from samebits.recording.target import check_target as check_script
 from samebits.records.kinds import EventKind, Level
 from samebits.records.notes import Note, NoteCode
@@ -86,7 +86,7 @@ def exit_note(runs: tuple[ScriptRun, ScriptRun], target: Target) -> Note | None:
 
 def script_name(target: Target) -> str:
     """Return the name of the script for a message."""
-    return target.script if target.script is not None else f"module {target.module or target_name(target)}"
+    return target.script if target.script is not None else f"module {target.module}"
 
 
 def _has_ops(*runs: ScriptRun) -> bool:
@@ -126,9 +126,9 @@ def check_target(target: Target) -> None:
 
 
 def check_writable(record: Path) -> None:
-    """Refuse a place where no record can be written; missing folders are made.
+    """Refuse a path where no record can be written; missing folders are made.
 
-    For what a user named see `refuse_missing` too.
+    For a path that a user named, see `refuse_missing` too.
 
     Raises:
         SamebitsError: `record-unwritable`.
@@ -141,16 +141,16 @@ def check_writable(record: Path) -> None:
             if folder.name == DEFAULT_FOLDER.name and not folder.is_symlink():
                 _keep_out_of_git(folder)
     except OSError as error:
-        message = f"cannot write {record}: {error.strerror}; give another place for records"
+        message = f"cannot write {record}: {error.strerror}; give another path for records"
         raise SamebitsError(message, slug="record-unwritable") from None
 
 
 def refuse_missing(folder: Path, wanted: Path | None = None) -> None:
-    """Refuse a place whose folder is not there: only the last part of what a user named is made.
+    """Refuse a path whose folder is not there: only the last part of a path that a user named is made.
 
     Args:
-        folder: the one that is to hold what was named.
-        wanted: what was named, for the message.
+        folder: the folder of the path.
+        wanted: the path, for the message.
 
     Raises:
         SamebitsError: `record-unwritable`.
@@ -158,7 +158,7 @@ def refuse_missing(folder: Path, wanted: Path | None = None) -> None:
     if not folder.is_dir():
         problem = "is no folder" if os.path.lexists(folder) else "does not exist"
         what = f"cannot write {wanted}: " if wanted is not None else ""
-        message = f"{what}the folder {folder} {problem}; make it first, or give another place"
+        message = f"{what}the folder {folder} {problem}; make it first, or give another path"
         raise SamebitsError(message, slug="record-unwritable")
 
 

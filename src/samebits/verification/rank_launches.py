@@ -1,31 +1,40 @@
-"""Runs a script of several ranks more than once, by torch's elastic launcher, and compares rank by rank."""
+"""Launches of a script of several ranks: made by torch's elastic launcher, and compared rank by rank."""
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import exit_text
 from samebits.causes import OriginKind
+from samebits.comparison.ranks import RankComparison, compare_ranks
+from samebits.comparison.reasons import Reason, ReasonCode
+from samebits.comparison.results import Comparison
 from samebits.errors import SamebitsError
 from samebits.recording.launch import Command, deliver, run_command
 from samebits.recording.naming import FOLDER_SUFFIX
 from samebits.recording.supervision import CHILD_GRACE_S
-from samebits.records.kinds import Level
+from samebits.records.kinds import EventKind, Level
 from samebits.records.notes import Note, NoteCode
+from samebits.records.reader import RecordReader
+from samebits.verification._judge import compare_records
 from samebits.verification.preconditions import check_target, check_writable
-from samebits.verification.rank_records import LaunchComparison, verify_launches
+from samebits.verification.rank_records import RankRecords, find_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from samebits.comparison.results import Comparison
+    from samebits.comparison.results import Verdict
     from samebits.recording.runner import Target
+    from samebits.verification.results import Verification
 
 _LAUNCHER = "torch.distributed.run"  # what `torchrun` is
+# Of the values that differ in one step, these come first in this order, then gradients and state.
+_ORDER = (EventKind.BATCH, EventKind.DRAW, EventKind.RNG, EventKind.LOSS, EventKind.READ, EventKind.SAVE)
 
 
 @dataclass(frozen=True)
@@ -39,9 +48,9 @@ class LaunchRequest:
         runs: how many launches are compared, at least 2.
         steps: stop each rank after this many steps.
         level: `op` records every operation already in the first launches.
-        words: further words for `samebits run`: seeds, switches, interventions.
+        run_options: further options of `samebits run`: seeds, switches, interventions.
         localise: on a difference, launch twice more to find the operation.
-        output: where the script's standard output goes: `inherit` or `stderr`.
+        output: where the script's standard output goes: `inherit`, `stderr` or `nothing`.
         environment: variables that every launch has beside the user's own.
     """
 
@@ -51,7 +60,7 @@ class LaunchRequest:
     runs: int = 2
     steps: int | None = None
     level: Level = Level.STEP
-    words: tuple[str, ...] = ()
+    run_options: tuple[str, ...] = ()
     localise: bool = True
     output: str = "inherit"
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -62,7 +71,7 @@ def verify_launch(request: LaunchRequest, announce: Callable[[str], None] | None
 
     Args:
         request: what is verified.
-        announce: told in words what is about to run.
+        announce: called with a line of text about the next launch.
 
     Raises:
         SamebitsError: the script or the launcher is not there, records cannot be written or read.
@@ -131,13 +140,13 @@ def _noted(result: LaunchComparison, note: Note) -> LaunchComparison:
 
 
 def _launch(request: LaunchRequest, folder: Path) -> int:
-    """Start all ranks and wait for them; the status of the launcher."""
+    """Start all ranks, wait for them, and return the status of the launcher."""
     target = request.target
-    words = ["--record", str(folder), "--level", request.level, "--no-progress", *request.words]
-    words += ["--steps", str(request.steps)] if request.steps is not None else []
-    what = ["--", target.script] if target.script is not None else ["-m", str(target.module)]
+    options = ["--record", str(folder), "--level", request.level, "--no-progress", *request.run_options]
+    options += ["--steps", str(request.steps)] if request.steps is not None else []
+    script = ["--", target.script] if target.script is not None else ["-m", str(target.module)]
     launcher = [sys.executable, "-m", _LAUNCHER, "--standalone", f"--nproc-per-node={request.ranks}"]
-    command = [*launcher, "--no-python", sys.executable, "-m", "samebits", "run", *words, *what]
+    command = [*launcher, "--no-python", sys.executable, "-m", "samebits", "run", *options, *script]
     inherited = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
     outcome = run_command(
         Command(
@@ -166,3 +175,96 @@ def _no_records(folder: Path, status: int) -> SamebitsError:
         f"Expected that `{_LAUNCHER}` starts `samebits run` on each rank"
     )
     return SamebitsError(message, slug="ranks-missing")
+
+
+@dataclass(frozen=True)
+class LaunchComparison:
+    """Two launches compared, rank by rank.
+
+    Args:
+        ranks: the verdict on each rank that both have.
+        comparison: over all of them; its findings are those of the rank that diverged first.
+        first: the rank that diverged first; None when none did.
+    """
+
+    ranks: Mapping[int, Verification]
+    comparison: Comparison
+    first: int | None = None
+
+
+def verify_ranks(folder: str | Path) -> tuple[RankComparison, RankRecords]:
+    """Compare the ranks of one run with each other.
+
+    Raises:
+        SamebitsError: see `find_ranks`; a record is damaged.
+    """
+    records = find_ranks(folder)
+    with ExitStack() as stack:
+        readers = {rank: stack.enter_context(RecordReader(path)) for rank, path in records.paths.items()}
+        return compare_ranks(readers, records.world_size), records
+
+
+def verify_launches(first: str | Path, second: str | Path) -> LaunchComparison:
+    """Compare two launches of one script, each rank with itself.
+
+    Raises:
+        SamebitsError: see `find_ranks`; a record is damaged.
+    """
+    a, b = find_ranks(first), find_ranks(second)
+    common = sorted(set(a.paths) & set(b.paths))
+    results = {rank: compare_records(a.paths[rank], b.paths[rank]) for rank in common}
+    return _combined(results, _unfit(a, b))
+
+
+def _combined(results: Mapping[int, Verification], unfit: Reason | None) -> LaunchComparison:
+    """Return the verdict over all ranks.
+
+    Args:
+        results: by rank.
+        unfit: why not all ranks could be compared; None when they could.
+    """
+    different = {r: v.comparison for r, v in results.items() if v.comparison.verdict == "different"}
+    steps = min((v.comparison.steps for v in results.values()), default=0)
+    final = tuple("".join(v.comparison.final_digest[i] for v in results.values()) for i in (0, 1))
+    if different:
+        rank = min(different, key=lambda r: (*_moment(different[r]), r))
+        comparison = different[rank]
+        whole = replace(
+            comparison,
+            reason=Reason.of(ReasonCode.OF_RANK, rank, comparison.reason),
+            notes=(Note.of(NoteCode.UNFIT, unfit), *comparison.notes) if unfit else comparison.notes,
+            final_digest=(final[0], final[1]),
+            state=_state(results),
+        )
+        return LaunchComparison(results, whole, rank)
+    doubts = {r: v.comparison.reason for r, v in results.items() if v.comparison.verdict == "not_judged"}
+    doubt = unfit or next((Reason.of(ReasonCode.OF_RANK, *each) for each in doubts.items()), None)
+    notes = tuple(dict.fromkeys(note for v in results.values() for note in v.comparison.notes))
+    verdict: Verdict = "not_judged" if doubt else "identical"
+    comparison = Comparison(verdict, doubt, steps, (), notes, (final[0], final[1]), state=verdict)
+    return LaunchComparison(results, comparison)
+
+
+def _state(results: Mapping[int, Verification]) -> Verdict:
+    """Return the verdict over the state of all ranks, of which some differ."""
+    states = {result.comparison.state for result in results.values()}
+    if "different" in states:
+        return "different"
+    return "identical" if states == {"identical"} else "not_judged"
+
+
+def _moment(comparison: Comparison) -> tuple[bool, int, int]:
+    """Return when runs of a rank diverged; values from other ranks differ where gradients are averaged."""
+    kinds = [finding.origin.kind for finding in comparison.step_findings] or [EventKind.STEP]
+    order = min(_ORDER.index(kind) if kind in _ORDER else len(_ORDER) for kind in kinds)
+    return comparison.first_step is None, comparison.first_step or 0, order
+
+
+def _unfit(a: RankRecords, b: RankRecords) -> Reason | None:
+    if a.world_size != b.world_size:
+        return Reason.of(ReasonCode.OTHER_WORLD_SIZES, a.world_size, b.world_size)
+    for which, records in (("first", a), ("second", b)):
+        missing = tuple(sorted(set(range(records.world_size)) - set(records.paths)))
+        if missing:
+            return Reason.of(ReasonCode.RANK_WITHOUT_RECORD, which, missing)
+    return None

@@ -98,7 +98,6 @@ class Fix:
         confirmed: whether all were; None where it was not tried.
         still: what still differed with it; None where nothing did.
         refusals: why lines were left alone.
-        tried: how many patches were tried.
         diff_file: where the diff was written.
         applied: whether the files were changed.
         steps: after how many steps the runs with it were ended; None where they went to their ends.
@@ -110,7 +109,6 @@ class Fix:
     confirmed: bool | None = None
     still: Reason | None = None
     refusals: tuple[str, ...] = ()
-    tried: int = 0
     diff_file: str = ""
     applied: bool = False
     steps: int | None = None
@@ -142,8 +140,8 @@ class Fix:
             trial = RemedyTrial("change", self.confirmed, self.pairs, steps=self.steps)
         return Remedy(text, known.controls, before, after, self._changes(), trial)
 
-    def speaks_for(self, finding: Finding) -> bool:
-        """Tell whether it is the remedy of this finding too: with it, nothing differed any more."""
+    def is_remedy_of(self, finding: Finding) -> bool:
+        """Tell whether the patch is a remedy for this finding too: nothing differed with it."""
         return bool(self.confirmed) and finding.remedy is not None
 
     def _changes(self) -> tuple[LineChange, ...]:

@@ -1,6 +1,6 @@
-"""Running the script in fresh processes, recorded; with `--stress`, what must not matter is changed in each.
+"""Runs the script in fresh processes and records it; `--stress` changes in each what must not matter.
 
-In this way a few runs are enough to bring out a latent nondeterminism.
+With `--stress`, a few runs are enough to bring out a latent nondeterminism.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ NONE = Perturbation()
 
 
 def stress(run: int, environment: Mapping[str, str] = os.environ) -> Perturbation:
-    """Return the perturbation of run number `run`, from 0; the same one each time it is asked for.
+    """Return the perturbation of run number `run`, from 0; it is always the same for one number.
 
     A hash seed that the user has set is left alone.
     """
@@ -92,7 +92,7 @@ class Script:
 
     Args:
         target: the script or module and its arguments.
-        output: where its standard output goes: `inherit` or `stderr`.
+        output: where its standard output goes: `inherit`, `stderr` or `nothing`.
         environment: variables beside the user's own.
         stdin: gives each run its standard input; None hands on this program's own.
         limit_s: seconds after which a run is ended; None for no limit.
@@ -140,7 +140,7 @@ def run_jobs(jobs: Sequence[Job]) -> tuple[ScriptRun, ...]:
     with ExitStack() as inputs:
         outcomes = launch_all([_launch(job, inputs) for job in jobs], APART_S)
     seconds = time.monotonic() - started
-    runs = tuple(_made(job, outcome, seconds) for job, outcome in zip(jobs, outcomes, strict=True))
+    runs = tuple(_script_run(job, outcome, seconds) for job, outcome in zip(jobs, outcomes, strict=True))
     deliver(outcomes[0])  # each outcome has the signal that this program got
     if any(signal.SIGINT in (outcome.signal, outcome.status - 128) for outcome in outcomes):
         raise KeyboardInterrupt
@@ -165,14 +165,14 @@ def _launch(job: Job, inputs: ExitStack) -> Launch:
     )
 
 
-def _made(job: Job, outcome: Outcome, seconds: float) -> ScriptRun:
-    info = close_record(Path(job.settings.record), outcome)
+def _script_run(job: Job, outcome: Outcome, seconds: float) -> ScriptRun:
+    info = _close_record(Path(job.settings.record), outcome)
     run = ScriptRun(job.purpose, job.settings.record, outcome.status, seconds, timed_out=outcome.timed_out)
     return replace(run, stress=job.perturbation.stress, info=info)
 
 
-def close_record(record: Path, outcome: Outcome) -> RunInfo | None:
-    """Read what the record says of the run; if its writer did not close it, first make it a single file.
+def _close_record(record: Path, outcome: Outcome) -> RunInfo | None:
+    """Read the facts of the run from its record; first close the record if its writer did not.
 
     Args:
         record: its path.

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from samebits._runtime.address_layout import can_fix_layout
 from samebits.errors import SamebitsError
@@ -17,7 +17,7 @@ from samebits.recording.runner import Target
 from samebits.recording.settings import EarlierRun
 from samebits.switches.table import holds_layout
 from samebits.verification import preconditions
-from samebits.verification._child_records import focused
+from samebits.verification._child_records import run_of_child
 from samebits.verification._concurrency import Concurrency
 from samebits.verification.isolation import MOST_COPIED_BYTES, StandardInput, WorkingFolder, in_copy
 from samebits.verification.preconditions import check_writable
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from samebits.verification.user_files import EarlierFile
 
 
+RunJobs: TypeAlias = "Callable[[Sequence[Job]], tuple[ScriptRun, ...]]"
 _Number = TypeVar("_Number", int, float)
 LEAST_BUDGET_S = 180.0
 _LATEST = 4  # the length of the next run is estimated from this many
@@ -46,21 +47,13 @@ class BudgetSpent(Exception):  # noqa: N818 - it is no error
     """The time for explaining a difference is over."""
 
 
-class RunJobs(Protocol):
-    """**Protocol:** what `run_jobs` does; tests give another."""
-
-    def __call__(self, jobs: Sequence[Job], /) -> tuple[ScriptRun, ...]:
-        """Run a script, all jobs at the same time, recorded."""
-        ...
-
-
 @dataclass(frozen=True)
 class Plan:
     """One run to be made.
 
     Args:
         name: of its record.
-        words: what to tell the user.
+        description: what the user is told of it.
         settings: how it is recorded; the series fills in the record's path.
         purpose: see `ScriptRun`.
         role: which of the compared runs it repeats, from 0: `--stress` perturbs it as that one.
@@ -70,7 +63,7 @@ class Plan:
     """
 
     name: str
-    words: str
+    description: str
     settings: RecordingSettings
     purpose: Purpose = Purpose.COMPARE
     role: int = 0
@@ -84,7 +77,7 @@ class Phase:
     """The next runs, as the status line shows them.
 
     Args:
-        words: which run it is.
+        description: which run it is.
         shows_output: whether the script's output is shown.
         number: of the run, among all that were made.
         runs: how many are made at the same time, one or two; it is the first of them.
@@ -92,7 +85,7 @@ class Phase:
             that is not known.
     """
 
-    words: str
+    description: str
     shows_output: bool = False
     number: int = 1
     seconds_left: float | None = None
@@ -103,7 +96,7 @@ class Phase:
         numbers = f"runs {self.number} and {self.number + 1}" if self.runs > 1 else f"run {self.number}"
         number = "" if self.shows_output else f" · {numbers}"
         left = "" if self.seconds_left is None else f" · about {self.seconds_left:.0f} s left"
-        return f"{self.words}{number}{left}"
+        return f"{self.description}{number}{left}"
 
 
 class Series:
@@ -116,7 +109,7 @@ class Series:
 
     Attributes:
         count_reads: whether the script is known never to train: then each value that it reads is a step.
-        child: the child process of the script that is looked at; empty for the script itself. Runs have its
+        child: the child process of the script that is examined; empty for the script itself. Runs have its
             record then.
         deadline: moment of `time.monotonic` at which no more runs are made; None for never.
     """
@@ -138,7 +131,10 @@ class Series:
         self._script = Script(request.target, request.output, request.environment, self._stdin)
         self._overlay: tuple[tuple[str, str], ...] = ()
         self._prefix = ""
-        self._copy = _copy_of_folder(request) if request.fresh else None
+        self._copy: WorkingFolder | None = None
+        if request.fresh:
+            folder = request.folder / "folder"
+            self._copy = WorkingFolder(Path.cwd(), folder, request.share, MOST_COPIED_BYTES)
         self._times: list[tuple[int, int]] = []  # of the compared runs: when each began and ended
         self.child = ""
         self._roots: dict[str, str] = {}
@@ -182,7 +178,7 @@ class Series:
         other._overlay, other._prefix = overlay, prefix
         return other
 
-    def look_at(self, child: str, *, count_reads: bool) -> None:
+    def examine(self, child: str, *, count_reads: bool) -> None:
         """Examine this child from now on, as the compared runs have shown.
 
         Args:
@@ -274,11 +270,11 @@ class Series:
         return None if failed or not self._concurrency.is_untouched() else (runs[0], runs[1])
 
     def note_draws(self, drawn: Sequence[Source]) -> None:
-        """Note what differed before the compared runs diverged."""
+        """Take into account which draws differed before the compared runs diverged; see `Concurrency`."""
         self._concurrency.note_draws(drawn)
 
     def _is_for_two(self, *plans: Plan) -> bool:
-        """Tell whether these can be made at the same time: each has an end, whether or not it stops early.
+        """Tell whether these can be made at the same time: each ends, whether or not it stops early.
 
         Runs with fixed addresses cannot: noting effects moves addresses, and later runs note none.
         """
@@ -306,7 +302,7 @@ class Series:
         self.runs += runs
         if any(run.timed_out for run in runs):
             self._seconds_left()
-        return [self.focused(run) for run in runs]
+        return [self.examined(run) for run in runs]
 
     def _job(self, plan: Plan, phase: Phase, left: float | None) -> Job:
         """Return the run that a plan asks for, with `left` seconds at most."""
@@ -315,8 +311,8 @@ class Series:
         settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
         if self._has_fixed_addresses(plan):
             # Addresses depend on what is allocated, so both runs must do the same: neither is compared with
-            # the other while it runs, both get the same words, and both look for files of an earlier run.
-            settings = replace(settings, reference="", phase=plan.words)
+            # the other while it runs, both get the same text, and both look for files of an earlier run.
+            settings = replace(settings, reference="", phase=plan.description)
             if plan.purpose == Purpose.COMPARE and settings.earlier is None:
                 settings = replace(settings, earlier=_nothing_earlier(settings.record))
         output = self._script.output if plan.purpose == Purpose.COMPARE else "nothing"
@@ -349,7 +345,7 @@ class Series:
     @property
     def source(self) -> Target:
         """The script that the user would change, or the one that the examined child runs."""
-        run = self.focused(self.runs[0]) if self.child and self.runs else None
+        run = self.examined(self.runs[0]) if self.child and self.runs else None
         command = run.info.command if run is not None and run.info is not None else ()
         if command[:1] == ("-m",) and len(command) > 1:
             return Target(None, command[1], command[2:])
@@ -357,16 +353,16 @@ class Series:
             return Target(command[0], None, command[1:])
         return self.request.target
 
-    def focused(self, run: ScriptRun) -> ScriptRun:
+    def examined(self, run: ScriptRun) -> ScriptRun:
         """Return the run with the record of the child that is examined, if one is."""
         if not self.child:
             return run
-        examined = focused(run, self.child)
-        self._roots[examined.record] = run.record
-        return examined
+        child_run = run_of_child(run, self.child)
+        self._roots[child_run.record] = run.record
+        return child_run
 
     def _earlier(self, record: str) -> EarlierRun | None:
-        """Return the compared runs before this one, whose files are looked for."""
+        """Return the earlier compared runs, whose files this run looks for."""
         if not self._times:
             return None
         self._notes.append(_notes_of(record))
@@ -376,7 +372,7 @@ class Series:
         latest, plan = self.runs[-_LATEST:], plans[0]
         each = sum(run.seconds for run in latest) / len(latest) if latest else None
         left = None if each is None else each * (1 + plans[-1].more)
-        return Phase(plan.words, plan.purpose == Purpose.COMPARE, len(self.runs) + 1, left, len(plans))
+        return Phase(plan.description, plan.purpose == Purpose.COMPARE, len(self.runs) + 1, left, len(plans))
 
     def _seconds_left(self) -> float | None:
         if self.deadline is None:
@@ -404,12 +400,12 @@ class Series:
         return replace(perturbation, environment=variables, fixed_layout=fixed)
 
     def pair(
-        self, name: str, words: str, settings: RecordingSettings, *, purpose: Purpose, role: int
+        self, name: str, description: str, settings: RecordingSettings, *, purpose: Purpose, role: int
     ) -> Pair:
         """Run the script twice, as run 0 and run `role`: see `both`."""
         runs = self.both(
-            Plan(f"{name}a", words, settings, purpose, 0, more=1),
-            Plan(f"{name}b", words, settings, purpose, role),
+            Plan(f"{name}a", description, settings, purpose, 0, more=1),
+            Plan(f"{name}b", description, settings, purpose, role),
         )
         return Pair(runs[0], cast("ScriptRun", runs[1]))
 
@@ -423,7 +419,7 @@ class Pair:
 
 
 def _notes_of(record: str) -> str:
-    """Return the path where a run notes the files that it read of runs before it."""
+    """Return the path where a run notes the files of earlier runs that it read."""
     return f"{record}.earlier"
 
 
@@ -431,10 +427,6 @@ def _nothing_earlier(record: str) -> EarlierRun:
     """Return the settings of a run that looks for files of an earlier one, where there was none."""
     now = time.time_ns()
     return EarlierRun(os.path.abspath(_notes_of(record)), now, now)
-
-
-def _copy_of_folder(request: VerifyRequest) -> WorkingFolder:
-    return WorkingFolder(Path.cwd(), request.folder / "folder", request.share, MOST_COPIED_BYTES)
 
 
 def _least(*limits: _Number | None) -> _Number | None:

@@ -1,4 +1,4 @@
-"""The user's files: sources read for patches, patches applied to them, files that an earlier run left."""
+"""The user's files: sources that patches change, patches applied to them, files that an earlier run left."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def read_project(target: Target, findings: Iterable[Finding]) -> Project:
 
 
 def read_program(target: Target, findings: Iterable[Finding]) -> tuple[SourceFile, ...]:
-    """Read the user's files, with those of an installed package that is the program: for reading only.
+    """Read the user's files, and those of an installed package that is run, which no patch changes.
 
     Args:
         target: what was run.
@@ -179,7 +179,7 @@ class EarlierFile:
 
 
 def read_notes(path: str) -> tuple[EarlierFile, ...]:
-    """Read and remove what a run noted (`recording.probes.earlier_files`).
+    """Read the notes of a run (`recording.probes.earlier_files`), and remove them.
 
     Args:
         path: the file of notes; if it does not exist, nothing was noted.
@@ -201,23 +201,23 @@ def _of_line(line: str) -> EarlierFile | None:
 
 
 def note_of(files: Sequence[EarlierFile], number: int, before: Reason | None = None) -> Note:
-    """Return the note for a run that read files of the run before it.
+    """Return the note on a run that read files of the previous run.
 
     Args:
         files: the files.
         number: of the run that read them, from 1.
-        before: how the run before it differs from run 1, where one more run is compared with that one.
+        before: why the previous run differs from run 1, if one more run was compared with the previous one.
     """
     shown = tuple((file.path, file.site) for file in files[:_SHOWN])
     return Note.of(NoteCode.READ_EARLIER_FILES, number, shown, len(files) - len(shown), before)
 
 
 def blamed(comparison: Comparison, files: Sequence[EarlierFile]) -> Comparison:
-    """Return the comparison of two runs each of which read what the one before it had written.
+    """Return the comparison of two runs, each of which read files that the previous run had written.
 
     Args:
-        comparison: what was said of them.
-        files: what the second of them read of the first's files.
+        comparison: of the two.
+        files: files of the first that the second read.
     """
     if not comparison.findings:  # runs of different lengths diverge at no common event
         return comparison

@@ -1,4 +1,4 @@
-"""The whole of a verification, from the first run to the fix: which stages there are, and in which order."""
+"""A whole verification, from the first run to the fix: its stages and their order."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from samebits.errors import SamebitsError
 from samebits.records.creation import drop_contents, sidecars
 from samebits.records.notes import Note, NoteCode
-from samebits.verification._child_records import Tools
-from samebits.verification._intervene import InterventionPairs, intervene, look_again, terms_of
+from samebits.verification._intervene import InterventionPairs, check_recurrence, intervene, terms_of
 from samebits.verification._iterate import hides_a_generator, iterate
 from samebits.verification._judge import cut_short, exclude_unread, judge, judge_again, run_first
 from samebits.verification._localise import has_only_unread, localise, take_origins
 from samebits.verification._measure import lacks_difference, measure, replay
 from samebits.verification._remedy import answer, fix, patch_draws, remedy
-from samebits.verification._state import Runner, State, verification_of
+from samebits.verification._state import Runner, State, Tools, verification_of
 from samebits.verification.preconditions import check_target
 from samebits.verification.results import Purpose
 from samebits.verification.series import BudgetSpent, Pair, Phase, Series
@@ -72,8 +71,8 @@ def _last_state(runner: Runner) -> State:
     state = _judged(state, runner)
     if state.interrupted:
         return state
-    state = _focused(judge_again(state, runner), runner)
-    if _is_to_be_explained(state, runner):
+    state = _with_examined_pair(judge_again(state, runner), runner)
+    if _needs_explanation(state, runner):
         runner.tell(verification_of(state, runner))
         state = _explained(state, runner)
     return _concluded(state, runner)
@@ -101,7 +100,7 @@ def _explanation(state: State, runner: Runner) -> Iterator[State]:
             yield iterate(state, runner)
         return
     pairs = InterventionPairs(runner, terms_of(state, runner, begun))
-    yield (state := look_again(state, runner, pairs))
+    yield (state := check_recurrence(state, runner, pairs))
     yield (state := (yield from intervene(state, runner, pairs)))
     if not state.searched and (state.confirmed is None or lacks_difference(state)):
         yield (state := iterate(state, runner))
@@ -165,15 +164,15 @@ def _concluded(state: State, runner: Runner) -> State:
     return latest
 
 
-def _focused(state: State, runner: Runner) -> State:
+def _with_examined_pair(state: State, runner: Runner) -> State:
     """Return the state whose pair is explained: with a child's records where a child differs."""
     series, comparison = runner.series, state.comparison
-    series.look_at(comparison.child if state.differs else "", count_reads=comparison.counts_reads)
+    series.examine(comparison.child if state.differs else "", count_reads=comparison.counts_reads)
     pair = state.compared
-    return replace(state, pair=Pair(series.focused(pair.first), series.focused(pair.second)))
+    return replace(state, pair=Pair(series.examined(pair.first), series.examined(pair.second)))
 
 
-def _is_to_be_explained(state: State, runner: Runner) -> bool:
+def _needs_explanation(state: State, runner: Runner) -> bool:
     passed = runner.request.state_only and state.comparison.state == "identical"
     return state.differs and state.explains and not passed
 

@@ -119,6 +119,17 @@ def test_states_are_values_too(tmp_path):
     assert load(tmp_path / "c").extra["at_epoch_start"] == states
 
 
+def test_a_generator_of_another_library_is_refused_before_anything_changes(tmp_path):
+    saved = [random.Random(1), np.random.default_rng(1)]
+    save(tmp_path / "c", generators=saved)
+    first, second = random.Random(2), torch.Generator().manual_seed(2)
+    before = first.getstate()
+    with pytest.raises(SamebitsError, match=r"generators\.1 is the state of a generator of numpy") as error:
+        load(tmp_path / "c", generators=[first, second])
+    assert error.value.slug == "checkpoint-mismatch"
+    assert first.getstate() == before
+
+
 class Noisy(torch.utils.data.Dataset):
     """Augments with all three generators."""
 

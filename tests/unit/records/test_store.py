@@ -186,8 +186,8 @@ def test_captures_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     blobs = {0: safetensors(1000), 3: safetensors(0), 1: safetensors(20)}
     writer = RecordWriter(tmp_path / "a.sbr", INFO)
     for position, blob in blobs.items():
-        writer.capture(5, position, blob)
-    writer.capture(6, 0, safetensors(4))
+        writer.capture([(5, position, blob)])
+    writer.capture([(6, 0, safetensors(4))])
     writer.close()
 
     with RecordReader(tmp_path / "a.sbr") as reader:
@@ -211,7 +211,7 @@ def test_a_closed_record_is_a_single_file_and_closing_twice_is_fine(tmp_path: Pa
 
     writer.add(row(writer, 10))
     writer.flush()
-    writer.capture(1, 0, b"")
+    writer.capture([(1, 0, b"")])
     writer.update(steps=99)
     writer.close()
 

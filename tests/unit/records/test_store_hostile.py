@@ -159,7 +159,7 @@ def test_damage_anywhere_is_survived(tmp_path: Path, with_log: bool) -> None:  #
     """Random bytes in random places: a clear error, or events that do not contradict each other."""
     path, hurt = tmp_path / "a.sbr", tmp_path / "hurt.sbr"
     writer = write(path, 400, close=False)
-    writer.capture(0, 0, safetensors())
+    writer.capture([(0, 0, safetensors())])
     if not with_log:
         writer.close()
     names = [name for name in listing(tmp_path) if name.startswith("a.")]
@@ -305,7 +305,7 @@ OTHER_ROWS = [
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sound") / "a.sbr"
     writer = write(path, 20, close=False)
-    writer.capture(1, 0, safetensors())
+    writer.capture([(1, 0, safetensors())])
     writer.update(status="finished")
     writer.close()
     assert read_all(path) == 20
@@ -555,7 +555,7 @@ def leaf_page(content: bytes) -> bytes:
 def test_what_only_claims_to_be_safetensors_is_refused(tmp_path: Path, blob: bytes) -> None:
     """A captured tensor is checked before anything is made of it."""
     writer = write(tmp_path / "a.sbr", 3, close=False)
-    writer.capture(1, 0, blob)
+    writer.capture([(1, 0, blob)])
     writer.close()
     assert refusal(tmp_path / "a.sbr").slug == "record-damaged"
 

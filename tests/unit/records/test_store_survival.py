@@ -52,7 +52,7 @@ if os.fork() == 0:
         writer.add(row(writer, seq, op=f"child {seq}"))
     writer.flush()
     writer.update(steps=12345)
-    writer.capture(0, 0, b"child")
+    writer.capture([(0, 0, b"child")])
     if sys.argv[2] == "close":
         writer.close()
     del writer
@@ -259,7 +259,7 @@ def test_a_full_disk_ends_the_record_and_not_the_script(tmp_path: Path) -> None:
         for seq in range(20_000):
             writer.add(row(writer, seq))
         writer.update(status="finished")
-        writer.capture(0, 0, b"x")
+        writer.capture([(0, 0, b"x")])
         writer.close()
         assert "could not be written any further (No space left on device)" in writer.broken
 

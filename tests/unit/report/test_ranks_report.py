@@ -14,7 +14,7 @@ from samebits.comparison.results import Comparison
 from samebits.report.ranks import _LEFT_OUT, launch_rows, left_out_words, render, render_json, render_launches
 from samebits.report.style import Style
 from samebits.verification import ScriptRun, Verification
-from samebits.verification.rank_records import LaunchComparison
+from samebits.verification.rank_launches import LaunchComparison
 
 SITE = Site("/code/train.py", 12, "main")
 PARTED = RankComparison(

@@ -15,7 +15,7 @@ from samebits.comparison.results import Comparison, Finding, OriginSearch
 from samebits.recording.runner import Target
 from samebits.records.events import Event, RunInfo, TensorInfo
 from samebits.verification import ScriptRun, VerifyRequest
-from samebits.verification._child_records import Tools
+from samebits.verification._state import Tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable

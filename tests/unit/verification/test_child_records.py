@@ -11,7 +11,8 @@ from finding_support import finding
 from sentence_support import notes_of, reason_of, text_reason
 
 from samebits.comparison.results import Comparison
-from samebits.verification._child_records import Tools, with_children
+from samebits.verification._child_records import with_children
+from samebits.verification._state import Tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -89,7 +89,7 @@ class CaptureProbe:
             with ignored():  # of a class that cannot be written
                 files.append((seq, position, to_safetensors(tensor)))
         self._copies.clear()
-        self._recorder.writer.capture_all([(seq, position, data) for seq, position, data in files if data])
+        self._recorder.writer.capture([(seq, position, data) for seq, position, data in files if data])
 
     def see(
         self, seq: int, kind: EventKind, _op: str, _site: int | None, tensors: Sequence[tuple[int, Any]]

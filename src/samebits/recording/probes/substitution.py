@@ -122,7 +122,7 @@ class Substituter:
         for turn in turns:
             contents.update(turn.contents)
         for position, data in contents.items():
-            self._recorder.writer.capture(seq, position, data)
+            self._recorder.writer.capture([(seq, position, data)])
 
     def notes(self) -> list[Note]:
         """Return what the user should know of the substitution."""

@@ -1,4 +1,4 @@
-"""What `--stress` changes."""
+"""What `--stress` changes in a run, and how the processes of several runs are started."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import sys
 import pytest
 
 from samebits._runtime.address_layout import can_fix_layout, fixed_layout
-from samebits.verification.runs import stress
+from samebits.recording.launch import Outcome
+from samebits.recording.runner import Target
+from samebits.recording.settings import RecordingSettings
+from samebits.verification import runs
+from samebits.verification._concurrency import APART_S
+from samebits.verification.runs import Job, Script, run_jobs, stress
 
 
 def test_every_run_gets_another_one():
@@ -38,3 +43,18 @@ def test_a_fixed_layout_reaches_children_and_only_them():
     outside = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     assert (inside.strip(), outside.strip()) == (str(0x40000), "0")
+
+
+def test_runs_begin_so_far_apart_that_no_second_is_the_same(tmp_path, monkeypatch):
+    """A seed made of the time of day would be the same in both otherwise."""
+    asked = []
+
+    def launch_all(requests, apart_s):
+        asked.append((len(requests), apart_s))
+        return tuple(Outcome(0, None) for _ in requests)
+
+    monkeypatch.setattr(runs, "launch_all", launch_all)
+    script = Script(Target("train.py", None, ()))
+    run_jobs([Job(script, RecordingSettings(str(tmp_path / name))) for name in ("a", "b")])
+    assert asked == [(2, APART_S)]
+    assert APART_S > 1.0

@@ -1,18 +1,21 @@
-"""A patch is written to all of its files, or to none."""
+"""The user's files: a patch is written to all of them or to none; files that an earlier run left."""
 
 from __future__ import annotations
 
 import os
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from sentence_support import text_reason
 
+from samebits.comparison.results import Comparison
 from samebits.diagnosis.patches.edits import Patch, PatchedFile, SourceFile
 from samebits.errors import SamebitsError
 from samebits.verification import user_files as applying
 from samebits.verification.results import Fix
-from samebits.verification.user_files import apply, write_diff
+from samebits.verification.user_files import apply, blamed, write_diff
 
 
 @pytest.fixture
@@ -91,3 +94,8 @@ def test_the_diff_is_written_beside_the_records(fix, tmp_path):
     written = write_diff(fix, tmp_path)
     assert Path(written.diff_file).read_bytes() == fix.diff
     assert write_diff(Fix(None, str(tmp_path)), tmp_path).diff_file == ""
+
+
+def test_runs_of_other_lengths_have_no_event_that_could_be_blamed():
+    comparison = Comparison("different", text_reason("the runs made different numbers of steps, 7 and 9"), 7)
+    assert blamed(comparison, (SimpleNamespace(path="cache.json", site=None),)) == comparison
