@@ -18,14 +18,9 @@ from samebits.recording._controlled import ControlledRun
 from samebits.recording._leaving import end_after_grace, leave
 from samebits.recording._overlay import Overlay
 from samebits.recording._steps import StepClock
-from samebits.recording.children import (
-    ChildRecords,
-    children_folder,
-    forget,
-    has_trained,
-    remove_records,
-)
+from samebits.recording.children import ChildRecords, forget, has_trained, remove_records
 from samebits.recording.farewell import ErrorLines, Farewell
+from samebits.recording.naming import children_folder
 from samebits.recording.runner import RunResult, Target, last_line, run_target
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings

@@ -16,7 +16,6 @@ import shlex
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.builtin_proxies import leave_no_line, standing
@@ -26,18 +25,18 @@ from samebits._runtime.imports import PostImport, own_package
 from samebits._runtime.patching import PATCHED, Patches
 from samebits.recording._child_commands import may_train, python_program, shell_words, with_variable
 from samebits.recording.launch import command_of
+from samebits.recording.naming import CHILDREN_SUFFIX, SUFFIX, children_folder
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
 from samebits.rng.active import PROCESS, thread_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
     from types import ModuleType
 
     from samebits.recording.session import RecordingSession
     from samebits.switches.switch import Control
 
-FOLDER_SUFFIX = ".children"
-SUFFIX = ".sbr"
 _POOLS = (
     "multiprocessing.pool",
     "concurrent.futures.process",
@@ -48,16 +47,11 @@ _SERVICES = ("torch.", "multiprocessing.", "concurrent.", "joblib.")
 _SPAWNED_BY_TORCH = "torch.multiprocessing.spawn"
 
 
-def children_folder(record: str) -> Path:
-    """Return the folder with the records of a process's children."""
-    return Path(os.path.abspath(record)).with_suffix(FOLDER_SUFFIX)
-
-
 def remove_records(folder: Path) -> None:
     """Remove the records of children that a folder holds, and what is empty then."""
     with suppress(OSError):
         for path in list(folder.iterdir()):
-            if path.suffix == FOLDER_SUFFIX:
+            if path.suffix == CHILDREN_SUFFIX:
                 remove_records(path)
             elif path.name.endswith((SUFFIX, f"{SUFFIX}-log")):
                 path.unlink()
@@ -104,9 +98,9 @@ class ChildRecords:
         reference = str(children_folder(own.reference) / f"{name}{SUFFIX}") if own.reference else ""
         record = str(self._folder / f"{name}{SUFFIX}")
         return replace(
-            own, record=record, reference=reference if _is_file(reference) else "", child=True, control=None,
-            progress=False, overwrite=True, ranks=None, state_log="", kill_after=None, values="",
-            earlier=None, effects="", farewell="", replay=0,
+            own, record=record, reference=reference if os.path.isfile(reference) else "", child=True,
+            control=None, progress=False, overwrite=True, ranks=None, state_log="", kill_after=None,
+            values="", earlier=None, effects="", farewell="", replay=0,
         )  # fmt: skip
 
     def _patch_popen(self, subprocess: ModuleType) -> None:
@@ -319,7 +313,3 @@ def _name_of(process: Any) -> str:
     name = "pool" if home in _POOLS else getattr(target, "__name__", None) or type(process).__name__
     number = ".".join(str(part) for part in getattr(process, "_identity", ()))
     return re.sub(r"[^\w.-]", "_", f"{name}-{number}")[:100]
-
-
-def _is_file(path: str) -> bool:
-    return os.path.isfile(path)

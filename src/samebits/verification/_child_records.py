@@ -11,8 +11,8 @@ from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
 from samebits.comparison.verdict import judge
 from samebits.errors import SamebitsError
-from samebits.recording.children import SUFFIX, children_folder
 from samebits.recording.farewell import read_info
+from samebits.recording.naming import SUFFIX, children_folder
 from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
