@@ -19,7 +19,7 @@ typedef struct {
 
 static sb_bases bases_of(const Py_buffer *buffer) { return (sb_bases){buffer->buf, buffer->len / 8}; }
 
-/* ---- links of an op: see MemoryMap.op_links in recording/probes/memory.py, step by step the same */
+/* ---- links of an op: see MemoryMap.op_links in recording/probes/op_calls.py, step by step the same */
 
 /* The entry of an address; that of address 0, where no storage is, lasts for one op. */
 static sb_entry *find(memory *self, sb_entry *nowhere, uint64_t base) {

@@ -31,11 +31,6 @@ if TYPE_CHECKING:
     from samebits.recording.state_equality import Name
     from samebits.records.events import Event, TensorInfo
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from samebits.records.events import TensorInfo
-
     Listener = Callable[[tuple[TensorInfo, ...], bytes], None]
 
 

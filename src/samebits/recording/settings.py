@@ -102,7 +102,6 @@ class RecordingSettings:
     def to_json(self) -> str:
         """Return the settings as text, for the environment of a child process."""
         fields = dataclasses.asdict(self)
-        fields["pins"] = fields.pop("interventions")  # the stored name
         fields["control"] = None if self.control is None else self.control.to_dict()
         return json.dumps(fields)
 
@@ -112,7 +111,7 @@ class RecordingSettings:
         fields = json.loads(text)
         fields["level"] = Level(fields["level"])
         fields["excluded"] = tuple(fields["excluded"])
-        fields["interventions"] = tuple(fields.pop("pins"))
+        fields["interventions"] = tuple(fields["interventions"])
         if fields["substitution"] is not None:
             fields["substitution"] = Substitution.from_dict(fields["substitution"])
         fields["overlay"] = tuple((path, text) for path, text in fields["overlay"])

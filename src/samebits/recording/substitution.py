@@ -106,7 +106,7 @@ class Matcher:
 
 
 class CapturingRecord(Protocol):
-    """**Protocol:** a record that kept tensors: `RecordReader`."""
+    """**Protocol:** a record that kept tensors, open for reading."""
 
     def events(
         self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None

@@ -253,7 +253,7 @@ class BatchLog:
         """Log that a pass over the data begins."""
         dataset = loader.dataset
         # A loader may be made anew for each pass, with its data set.
-        key = (self._recorder.sites.find(calling_frame(2)), type(dataset).__name__, _size_of(dataset))
+        key = (self._recorder.sites.find(calling_frame(2)), type(dataset).__name__, dataset_size(dataset))
         number = self._counts[key] = self._counts.get(key, -1) + 1
         self._passes[iterator] = _Pass(number)
         generators = self._generators()
@@ -278,7 +278,8 @@ class BatchLog:
         self._log.write("batch", step=self.step, seq=seq, site=site_fields, **fields)
 
 
-def _size_of(dataset: Any) -> int | None:
+def dataset_size(dataset: Any) -> int | None:
+    """Return the length of a dataset; None for one that has none."""
     try:
         return len(dataset)
     except Exception as error:  # noqa: BLE001 - code of the user's own; an iterable data set has none

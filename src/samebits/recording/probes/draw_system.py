@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._runtime.builtin_proxies import leave_no_line, standing
 from samebits._runtime.frames import HANDING_ON, USER, Asker, calling_frame, pass_on
 from samebits.recording._recorder import is_tensor
-from samebits.recording.probes.draw_functions import user_fact, watched
+from samebits.recording.probes.draw_functions import user_fact, user_method, watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -174,23 +174,7 @@ def _watch_process(kind: Any, patches: Patches, log: DrawLog) -> None:
     for name in _OF_PROCESS:
         method = getattr(kind, name, None)
         if method is not None:
-            patches.set(kind, name, _asked(method, f"psutil.Process.{name}", log))
-
-
-def _asked(method: Any, op: str, log: DrawLog) -> Any:
-    @functools.wraps(method)
-    def asked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            value = method(self, *args, **kwargs)
-        except BaseException as error:
-            leave_no_line(error)
-            raise
-        frame = calling_frame()
-        if log.active and log.ranks.of(frame) == USER:
-            log.taken_by_user(op, frame, value)
-        return value
-
-    return asked
+            patches.set(kind, name, user_method(method, f"psutil.Process.{name}", log))
 
 
 def _watch_ports(module: Any, patches: Patches, log: DrawLog) -> None:
@@ -208,7 +192,7 @@ def _watch_ports(module: Any, patches: Patches, log: DrawLog) -> None:
 _KERNEL_FILES = ("/proc/", "/sys/")
 _ENTROPY = ("/dev/urandom", "/dev/random")
 _NUMBER = re.compile(r"/\d+")
-_MOST = 4096  # bytes
+_MOST_READ = 4096  # bytes
 
 
 def watch_files(patches: Patches, log: DrawLog) -> None:
@@ -258,7 +242,7 @@ def _contents(path: str, read: tuple[Callable[..., Any], ...]) -> bytes:
     except OSError:
         return b""
     try:
-        return bytes(read_file(descriptor, _MOST))
+        return bytes(read_file(descriptor, _MOST_READ))
     except OSError:
         return b""
     finally:
@@ -323,8 +307,9 @@ class Entries:
 
 
 def watch_futures(module: Any, patches: Patches, log: DrawLog) -> None:
-    """Record the order in which `concurrent.futures` completes, given its module `_base`."""
-    as_completed, wait = module.as_completed, module.wait
+    """Record the order in which futures complete, given `concurrent.futures`."""
+    base = sys.modules["concurrent.futures._base"]
+    as_completed, wait = base.as_completed, base.wait
 
     @functools.wraps(as_completed)
     def recorded_as_completed(fs: Any, timeout: float | None = None) -> Iterator[Any]:
@@ -358,7 +343,7 @@ def watch_futures(module: Any, patches: Patches, log: DrawLog) -> None:
             log.taken("concurrent.futures.wait", calling_frame(), done)
         return result
 
-    for owner in (module, sys.modules["concurrent.futures"]):
+    for owner in (base, module):
         patches.set(owner, "as_completed", recorded_as_completed)
         patches.set(owner, "wait", recorded_wait)
 

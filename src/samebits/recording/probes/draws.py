@@ -7,7 +7,6 @@ import datetime as dt
 import functools
 import os
 import random
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +84,9 @@ class DrawProbe:
         imports.on_import("uuid", self._watch_uuid)
         imports.on_import("tempfile", self._watch_tempfile)
         imports.on_import("socket", lambda module: self._stand(module, "gethostname", user_fact))
-        imports.on_import("concurrent.futures", self._watch_futures)
+        imports.on_import(
+            "concurrent.futures", lambda module: watch_futures(module, self._patches, self._log)
+        )
         imports.on_import("multiprocessing.pool", lambda pool: watch_pools(pool, self._patches, self._log))
         imports.on_import("numpy.random", self._watch_numpy)
         imports.on_import("numpy", lambda numpy: watch_unwritten(numpy, self._patches, self._log))
@@ -199,9 +200,6 @@ class DrawProbe:
             return name
 
         self._patches.set(names, "__next__", following)
-
-    def _watch_futures(self, _module: Any) -> None:
-        watch_futures(sys.modules["concurrent.futures._base"], self._patches, self._log)
 
     def _watch_numpy(self, module: Any) -> None:
         log = self._log

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._runtime.frames import calling_frame, pass_on
 from samebits._runtime.patching import Patches
 from samebits._torch.loaders import LOADER_NEXT_INDEX, base_seed, kept_iterator, loader_iterator_class
+from samebits.recording.probes.batches import dataset_size
 from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import RecordedPart
 
@@ -226,7 +227,7 @@ def loader_facts(loader: Any) -> dict[str, Any]:
     """Return the facts that tell how a loader divides its data, as JSON can hold them."""
     sampler = _sampler(loader)
     facts: dict[str, Any] = {
-        "size": _size(getattr(loader, "dataset", None)),
+        "size": dataset_size(getattr(loader, "dataset", None)),
         "sampler": type(sampler).__name__,
         "keyed": type(sampler).__module__.startswith("samebits."),  # what samples draw knows no worker
         "workers": int(getattr(loader, "num_workers", 0)),
@@ -250,14 +251,6 @@ def _sampler(loader: Any) -> Any:
             break
         sampler = inner[0]
     return sampler
-
-
-def _size(dataset: Any) -> int | None:
-    try:
-        return len(dataset)
-    except Exception as error:  # noqa: BLE001 - a dataset of the user's own, or one without a length
-        pass_on(error)
-        return None
 
 
 def _word(index: Any) -> str:

@@ -18,11 +18,11 @@ from samebits.rng.sources import RECORDED, TORCH, package_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import FrameType
 
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.substitution import Turn
     from samebits.rng.sources.source import BuiltInSource, StateFunction
-
 
 _PYTHON = "random"  # the module of the source that always exists
 
@@ -130,15 +130,18 @@ class RngProbe:
                         given = ", ".join([repr(a) for a in args] + [f"{k}={v!r}" for k, v in kwargs.items()])
                         # `torch.seed()` chooses the seed itself and returns it.
                         chosen = f" -> {result}" if type(result) is int else ""
-                        site = recorder.sites.find(frame)
-                        turns = self._seeded(source, site)
-                        seq = recorder.remark(
-                            EventKind.RNG, "seed", site, f"{function.text}({given}){chosen}"
-                        )
-                        if turns:
-                            turns[0].owner.recorded(seq, turns)
-                        for listener in recorder.on_tensors if source.library is TORCH else ():
-                            listener(seq, EventKind.RNG, "seed", site, list(enumerate(self._torch_states())))
+                        self._record_seed(source, f"{function.text}({given}){chosen}", frame)
             return result
 
         self._patches.set(owner, function.name, seed)
+
+    def _record_seed(self, source: BuiltInSource, call: str, frame: FrameType) -> None:
+        """Record a call that has seeded generators, given as text."""
+        recorder = self._recorder
+        site = recorder.sites.find(frame)
+        turns = self._seeded(source, site)
+        seq = recorder.remark(EventKind.RNG, "seed", site, call)
+        if turns:
+            turns[0].owner.recorded(seq, turns)
+        for listener in recorder.on_tensors if source.library is TORCH else ():
+            listener(seq, EventKind.RNG, "seed", site, list(enumerate(self._torch_states())))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._torch.core import is_virtual
 from samebits.digest import DigestPlan, digest_bytes
 from samebits.recording._recorder import describe, is_tensor
-from samebits.recording.probes.modules import instances
+from samebits.recording.probes.modules import instances, numbered
 from samebits.records.events import Ownership, TensorInfo
 from samebits.records.kinds import Role
 
@@ -290,9 +290,8 @@ class StateTracker:
             return known[2]
         held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         text = owned_by(self._numbers[id(optimizer)], held, model.tensors, self.registry)
-        if (
-            self._parts.get("model", (None, None))[1] is model
-        ):  # else it holds tensors that are not to be kept
+        # Any other part holds trained tensors that only the script keeps alive.
+        if self._parts.get("model", (None, None))[1] is model:
             self._owned[id(optimizer)] = (model, size, text)
         return text
 
@@ -326,13 +325,9 @@ class StateTracker:
 
 
 def _uniquely(entries: list[tuple[Role, str, Any]], taken: Iterable[str]) -> list[tuple[Role, str, Any]]:
-    """Give every entry a name of its own; the second `weight` is `weight#2`."""
-    counts = dict.fromkeys(taken, 1)
-    result = []
-    for role, name, tensor in entries:
-        counts[name] = number = counts.get(name, 0) + 1
-        result.append((role, name if number == 1 else f"{name}#{number}", tensor))
-    return result
+    """Give every tensor another name; see `numbered`."""
+    names = numbered([name for _, name, _ in entries], taken)
+    return [(role, name, tensor) for (role, _, tensor), name in zip(entries, names, strict=True)]
 
 
 def _module_entries(dicts: list[tuple[Role, str, dict[str, Any]]]) -> Iterator[tuple[Role, str, Any]]:

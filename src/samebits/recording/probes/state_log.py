@@ -30,7 +30,7 @@ from samebits._runtime.frames import calling_frame
 from samebits.digest import digest_bytes
 from samebits.recording._recorder import is_tensor
 from samebits.recording.probes.batches import BatchLog
-from samebits.recording.probes.modules import instances
+from samebits.recording.probes.modules import instances, numbered
 from samebits.recording.probes.variables import Variables
 from samebits.records.kinds import Role
 from samebits.records.log import AppendedFile, emptied
@@ -95,7 +95,9 @@ class TrainingFacts:
         if not step & (step - 1):
             self._search()
         settings: dict[str, str] = {}
-        for name, optimizer in _named(self._state.optimizers()):
+        optimizers = self._state.optimizers()
+        names = numbered(type(optimizer).__name__ for optimizer in optimizers)
+        for name, optimizer in zip(names, optimizers, strict=True):
             for number, group in enumerate(optimizer.param_groups):
                 for key, value in group.items():
                     text = None if key in _NO_SETTINGS else _text(value)
@@ -115,13 +117,13 @@ class TrainingFacts:
 
         self._labelled = {key: known for key, known in self._labelled.items() if known[1]() is not None}
         taken = {label for label, _ in self._labelled.values()}
-        for thing in [*self._in_order(instances(LRScheduler)), *instances(torch.amp.GradScaler)]:
-            if id(thing) not in self._labelled:
-                name = type(thing).__name__
+        for holder in [*self._in_order(instances(LRScheduler)), *instances(torch.amp.GradScaler)]:
+            if id(holder) not in self._labelled:
+                name = type(holder).__name__
                 labels = (name if number == 1 else f"{name}#{number}" for number in count(1))
                 label = next(label for label in labels if label not in taken)
                 taken.add(label)
-                self._labelled[id(thing)] = (label, weakref.ref(thing))
+                self._labelled[id(holder)] = (label, weakref.ref(holder))
 
     def _in_order(self, schedules: list[Any]) -> list[Any]:
         """Sort schedules as their optimizers: the garbage collector lists them in an order that changes."""
@@ -129,16 +131,6 @@ class TrainingFacts:
         return sorted(
             schedules, key=lambda s: positions.get(id(getattr(s, "optimizer", None)), len(positions))
         )
-
-
-def _named(objects: list[Any]) -> list[tuple[str, Any]]:
-    counts: dict[str, int] = {}
-    result = []
-    for thing in objects:
-        name = type(thing).__name__
-        counts[name] = number = counts.get(name, 0) + 1
-        result.append((name if number == 1 else f"{name}#{number}", thing))
-    return result
 
 
 def _text(value: Any) -> str | None:

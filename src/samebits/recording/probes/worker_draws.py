@@ -42,15 +42,8 @@ _MOST_WAITING = 4096  # batches that a script never takes
 BASE_SEED = "torch.utils.data.DataLoader"
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerDraw:
-    """A draw in a worker; as in `Recorder.draw`."""
-
-    op: str
-    site: Site | None
-    text: str
-    digest: bytes
-    library: str = ""
+WorkerDraw = tuple["Site | None", Drawn]
+"""A draw in a worker: the line, and the rest, whose own site means nothing in another process."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -90,7 +83,7 @@ class WorkerSink:
     def draw(self, drawn: Drawn, step: int) -> None:  # noqa: ARG002
         """Keep a value that was taken from outside torch."""
         site = None if drawn.site is None else self._sites[drawn.site]
-        self._draws.append(WorkerDraw(drawn.op, site, drawn.text, drawn.digest, drawn.library))
+        self._draws.append((site, drawn))
 
     def take(self) -> tuple[WorkerDraw, ...]:
         """Return what was kept since the last time."""
@@ -166,10 +159,9 @@ class WorkerDraws:
 
     def _record(self, worker: int, draws: tuple[WorkerDraw, ...]) -> None:
         recorder = self._recorder
-        for draw in draws:
-            site = None if draw.site is None else recorder.writer.site(draw.site)
-            drawn = Drawn(draw.op, site, draw.text, draw.digest, draw.library)
-            recorder.draw(drawn, recorder.step, thread=f"{WORKER}{worker}")
+        for site, drawn in draws:
+            site_id = None if site is None else recorder.writer.site(site)
+            recorder.draw(drawn._replace(site=site_id), recorder.step, thread=f"{WORKER}{worker}")
 
     def _record_seed(self, seed: int, frame: FrameType) -> None:
         """Record the number from which torch seeds the generators of workers."""
