@@ -165,11 +165,11 @@ class Recorder:
     def _forked(self) -> None:
         self._active = False
 
-    def read_by(self, tensors: TensorReader) -> None:
+    def set_reader(self, tensors: TensorReader) -> None:
         """Set the functions that look at tensors, now that torch is imported."""
         self._tensors = tensors
 
-    def link_by(self, links: Callable[[int, bytes, bool], bytes]) -> None:
+    def set_links(self, links: Callable[[int, bytes, bool], bytes]) -> None:
         """Have events name the events that wrote what they show.
 
         Args:
@@ -177,7 +177,7 @@ class Recorder:
         """
         self._links = links
 
-    def substitute_by(self, substituter: Substituter | None) -> None:
+    def set_substituter(self, substituter: Substituter | None) -> None:
         """Have some values replaced; with None, no longer."""
         self._substituter = substituter
 
@@ -233,7 +233,7 @@ class Recorder:
             layout_id = self._infos[key] = self.writer.layout(infos)
         return layout_id
 
-    def look(self, role: Role, names: tuple[str, ...], tensors: Sequence[Any]) -> tuple[int, bytes]:
+    def observe(self, role: Role, names: tuple[str, ...], tensors: Sequence[Any]) -> tuple[int, bytes]:
         """Return the layout and the digests of some tensors that share a role."""
         try:
             with self.quietly:
@@ -255,7 +255,7 @@ class Recorder:
         names: tuple[str, ...],
     ) -> None:
         """Record an event that shows some tensors as values: a batch, a loss, a read, a save."""
-        layout, digests = self.look(_GRAD if kind is _GRAD_KIND else _VALUE, names, tensors)
+        layout, digests = self.observe(_GRAD if kind is _GRAD_KIND else _VALUE, names, tensors)
         self.event(kind, op, self.sites.find(frame), layout, digests, tensors)
 
     def event(

@@ -55,8 +55,8 @@ class Steps:
         """
         self._listeners.insert(0 if first else len(self._listeners), listener)
 
-    def leave(self, listener: Listener) -> None:
-        """Call it no more; does nothing for one that does not listen."""
+    def stop_listening(self, listener: Listener) -> None:
+        """Stop calling a function; does nothing for one that is not called."""
         if listener in self._listeners:
             self._listeners.remove(listener)
 
@@ -130,7 +130,7 @@ class ReferenceLimit:
         self._recorder = recorder
         self._excluded = frozenset(excluded)
         self._reader = RecordReader(path)
-        self._turn = threading.Lock()  # a script may make its steps in several threads
+        self._lock = threading.Lock()  # a script may make its steps in several threads
         self._threads: set[str] = set()
         self._in_order = True
         self._ahead: deque[Event] = deque()
@@ -145,7 +145,7 @@ class ReferenceLimit:
         """End the run at the first boundary whose state differs."""
         if not infos or not self._in_order:
             return
-        with self._turn:
+        with self._lock:
             self._threads.add(threading.current_thread().name)
             if self._goes_on(infos, digests):
                 return
@@ -340,4 +340,4 @@ class StepClock:
     @staticmethod
     def _has_optimizer() -> bool:
         optimizer = sys.modules["torch.optim"].Optimizer
-        return any(isinstance(thing, optimizer) for thing in gc.get_objects())
+        return any(isinstance(obj, optimizer) for obj in gc.get_objects())

@@ -105,7 +105,7 @@ class _Run:
         self._children: ChildRecords | None = None
         self._process = os.getpid()
         self._exit: Callable[[int], None] = os._exit
-        self._turn = threading.RLock()  # a thread may end the run while the script ends by itself
+        self._lock = threading.RLock()  # a thread may end the run while the script ends by itself
         self._closed = False
         session.steps.end_by(self.stop)
 
@@ -121,7 +121,7 @@ class _Run:
         """Close the record, once, and not in a process that the script forked."""
         if os.getpid() != self._process:
             return
-        with self._turn:
+        with self._lock:
             if self._closed:
                 return
             self._closed = True
@@ -129,8 +129,8 @@ class _Run:
             controlled, portable = self._controlled, self._portable
             facts = {**(controlled.facts() if controlled else {}), **_portable_facts(portable)}
             self._session.finish(_ending(self.results), facts, single=False)
-            if self._farewell is None:  # else it says so
-                self._lines.tell(self._session.broken)
+            if self._session.broken and self._farewell is None:  # else it says so
+                self._lines.say(self._session.broken)
             for active in (portable, controlled):
                 if active is not None:
                     active.stop()
@@ -157,7 +157,7 @@ class _Run:
         """End the run here and now, because its limit is reached; does not return."""
         if os.getpid() != self._process:
             return
-        with self._turn:
+        with self._lock:
             end_after_grace(0, self._exit)  # closing may wait for what this thread holds
             self.results[:] = [RunResult(0, stopped=True)]
             try:

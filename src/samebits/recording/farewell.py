@@ -38,11 +38,6 @@ class ErrorLines:
         """Write one line, if there is still somewhere to write it."""
         self.write(f"samebits: {text}\n")
 
-    def tell(self, text: str) -> None:
-        """Write one line, unless there is nothing to say."""
-        if text:
-            self.say(text)
-
     def write(self, text: str) -> None:
         """Write text as it is, if there is still somewhere to write it."""
         if not self.open:

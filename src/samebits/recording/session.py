@@ -207,7 +207,7 @@ class RecordingSession:
         from samebits.digest import digest_many, observe, storage_addresses
         from samebits.recording.probes.assembly import ProbeSet
 
-        self.recorder.read_by(TensorReader(digest_many, observe, storage_addresses))
+        self.recorder.set_reader(TensorReader(digest_many, observe, storage_addresses))
         self._probes = ProbeSet(self.recorder)
         self._installed.append(self._probes)
         self._probes.install(torch)

@@ -47,7 +47,7 @@ class RecordingSettings:
         scheduling_noise: seed of a thread that disturbs scheduling; 0 is off.
         overwrite: replace an existing record.
         no_arguments: keep none of the script's arguments in the record.
-        control: what seeds and switches the run is to have; None controls nothing.
+        control: the seeds and switches that are set for the run; None for none.
         replay: how many times each op is executed again, on the same inputs and generator states; 0 is off.
         values: file that gets the values of losses, reads and logged metrics (see `ValueLog`); empty for
             none.

@@ -148,7 +148,7 @@ class CapturedEvents:
 
     def __init__(self, record: CapturingRecord, substitution: Substitution) -> None:
         self._record = record
-        self._turn = threading.Lock()  # a record is read by one thread at a time
+        self._lock = threading.Lock()  # a record is read by one thread at a time
         self._by_event: dict[tuple[int, str, int], CapturedEvent] = {}
         self._by_rule: dict[int, list[CapturedEvent]] = defaultdict(list)
         kinds = tuple({rule.kind for rule in substitution.rules})
@@ -162,10 +162,10 @@ class CapturedEvents:
         """Return the first event of a rule."""
         return next(iter(self._by_rule.get(rule, ())), None)
 
-    def tensors(self, kept: CapturedEvent) -> dict[int, bytes]:
+    def tensors(self, captured: CapturedEvent) -> dict[int, bytes]:
         """Return what was kept of an event, as safetensors files, by position."""
-        with self._turn:
-            return self._record.captures(kept.event.seq)
+        with self._lock:
+            return self._record.captures(captured.event.seq)
 
     def _search(self, kinds: tuple[EventKind, ...], matcher: Matcher) -> None:
         wanted = self._record.captured()
@@ -175,9 +175,9 @@ class CapturedEvents:
                 break
             for rule, count in matcher.match(event_key(event), event.thread, event.step):
                 if event.seq in wanted:
-                    kept = CapturedEvent(event, rule, count)
-                    self._by_event[rule, event.thread, count] = kept
-                    self._by_rule[rule].append(kept)
+                    captured = CapturedEvent(event, rule, count)
+                    self._by_event[rule, event.thread, count] = captured
+                    self._by_rule[rule].append(captured)
 
 
 def keeps_all(record: CapturingRecord, substitution: Substitution) -> bool:
@@ -188,11 +188,11 @@ def keeps_all(record: CapturingRecord, substitution: Substitution) -> bool:
         substitution: the rules.
     """
     kinds = tuple({rule.kind for rule in substitution.rules})
-    kept, matcher = record.captured(), Matcher(substitution)
-    if not kept:
+    captured, matcher = record.captured(), Matcher(substitution)
+    if not captured:
         return False
     return all(
-        _needed(event, substitution.rules[number]) <= kept.get(event.seq, frozenset())
+        _needed(event, substitution.rules[number]) <= captured.get(event.seq, frozenset())
         for event in record.events(kinds)
         for number, _ in matcher.match(event_key(event), event.thread, event.step)
     )

@@ -101,7 +101,7 @@ class ProbeSet:
         if settings.level == Level.OP:
             memory, paths = memory_map(), ModulePaths(recorder, registry)
             ops = OpProbe(recorder, memory, paths, backward)
-            recorder.link_by(memory.event_links)
+            recorder.set_links(memory.event_links)
             self._probes += [paths, ops]
         self._replay: ReplayProbe | None = None
         if settings.replay:

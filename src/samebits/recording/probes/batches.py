@@ -84,17 +84,17 @@ def record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
         return
     site = recorder.sites.find(frame)
     substituter = recorder.substituter
-    turns = [] if substituter is None else substituter.turns(EventKind.BATCH, "DataLoader", site)
-    for turn in turns:
-        turn.replace(dict(enumerate(values)))
-    layout, digests = recorder.look(Role.VALUE, tuple([name for name, _ in tensors]), values)
+    matches = [] if substituter is None else substituter.matches(EventKind.BATCH, "DataLoader", site)
+    for match in matches:
+        match.replace(dict(enumerate(values)))
+    layout, digests = recorder.observe(Role.VALUE, tuple([name for name, _ in tensors]), values)
     if plain:
         infos = tuple(describe(Role.VALUE, name, tensor) for name, tensor in tensors)
         layout = recorder.writer.layout((*infos, TensorInfo(Role.VALUE, "others", "python", (len(plain),))))
         digests += digest_bytes("\n".join(f"{name}={_text(leaf)}" for name, leaf in plain).encode())
     seq = recorder.event(EventKind.BATCH, "DataLoader", site, layout, digests, values)
     if substituter is not None:
-        substituter.recorded(seq, turns)
+        substituter.recorded(seq, matches)
 
 
 def leaves_of(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:

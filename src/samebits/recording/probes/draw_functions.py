@@ -218,8 +218,8 @@ def watch_python_object(
     instance: Any = random._inst
     for name in names:
         if name != _INNER:
-            stand = global_draw(getattr(instance, name), f"random.{name}", log, state)
-            patches.set(instance, name, stand)
+            proxy = global_draw(getattr(instance, name), f"random.{name}", log, state)
+            patches.set(instance, name, proxy)
 
 
 def watch_numpy_object(

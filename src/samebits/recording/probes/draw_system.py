@@ -134,15 +134,15 @@ def watch_facts(patches: Patches, log: DrawLog, imports: PostImport) -> None:
     for name in ("stat", "lstat", "fstat"):
         patches.set(os, name, _status(getattr(os, name), name, log, asker))
 
-    def stand(module: Any, *names: str) -> None:
+    def replace(module: Any, *names: str) -> None:
         for name in names:
             function = getattr(module, name, None)
             if function is not None:
                 patches.set(module, name, user_fact(function, f"{module.__name__}.{name}", log))
 
-    imports.on_import("resource", lambda module: stand(module, "getrusage"))
-    imports.on_import("shutil", lambda module: stand(module, "disk_usage"))
-    imports.on_import("psutil", lambda module: stand(module, *_OF_PSUTIL))
+    imports.on_import("resource", lambda module: replace(module, "getrusage"))
+    imports.on_import("shutil", lambda module: replace(module, "disk_usage"))
+    imports.on_import("psutil", lambda module: replace(module, *_OF_PSUTIL))
     imports.on_import("psutil", lambda module: _watch_process(module.Process, patches, log))
     imports.on_import("socket", lambda module: _watch_ports(module, patches, log))
 
@@ -203,10 +203,10 @@ def watch_files(patches: Patches, log: DrawLog) -> None:
         log: told of draws.
     """
     original, read = io.open, (os.open, os.read, os.close)
-    stand = _opening(original, log, read)
+    proxy = _opening(original, log, read)
     for owner in (builtins, io):
         if vars(owner)["open"] is original:
-            patches.set(owner, "open", stand)
+            patches.set(owner, "open", proxy)
 
 
 def _opening(function: Any, log: DrawLog, read: tuple[Callable[..., Any], ...]) -> Any:

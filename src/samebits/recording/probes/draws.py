@@ -83,7 +83,7 @@ class DrawProbe:
         self._watch_python()
         imports.on_import("uuid", self._watch_uuid)
         imports.on_import("tempfile", self._watch_tempfile)
-        imports.on_import("socket", lambda module: self._stand(module, "gethostname", user_fact))
+        imports.on_import("socket", lambda module: self._replace(module, "gethostname", user_fact))
         imports.on_import(
             "concurrent.futures", lambda module: watch_futures(module, self._patches, self._log)
         )
@@ -103,23 +103,23 @@ class DrawProbe:
 
     def remove(self) -> None:
         """Put everything back; the proxies that the script still holds only call the originals."""
-        self._recorder.steps.leave(self._log.end_step)
+        self._recorder.steps.stop_listening(self._log.end_step)
         if self._workers is not None:
             self._workers.remove()
         self._patches.restore()
         self._static.restore()
 
-    def _stand(self, module: Any, name: str, stand: Callable[..., Any], *more: Any) -> None:
+    def _replace(self, module: Any, name: str, proxy_of: Callable[..., Any], *more: Any) -> None:
         function = getattr(module, name, None)
         if function is not None:
             op = f"{module.__name__}.{name}"
-            self._patches.set(module, name, stand(function, op, self._log, *more))
+            self._patches.set(module, name, proxy_of(function, op, self._log, *more))
 
     def _watch_clocks(self) -> None:
         for name in _CLOCKS:
-            self._stand(time, name, user_fact)
+            self._replace(time, name, user_fact)
         for name, n_before in _CLOCK_UNLESS_GIVEN.items():
-            self._stand(time, name, now, n_before)
+            self._replace(time, name, now, n_before)
         for name in ("now", "utcnow"):  # `today` asks `time.time`
             self._watch_datetime(name)
 
@@ -142,23 +142,23 @@ class DrawProbe:
 
     def _watch_system(self) -> None:
         for name in _PROCESS:
-            self._stand(os, name, user_fact)
+            self._replace(os, name, user_fact)
         urandom = entropy(os.urandom, "os.urandom", self._log)
         self._patches.set(os, "urandom", urandom)
         if hasattr(random, "_urandom"):  # what `SystemRandom` and `secrets` draw from
             self._patches.set(random, "_urandom", urandom)
-        self._stand(os, "listdir", entropy)
-        self._stand(os, "scandir", scan)
+        self._replace(os, "listdir", entropy)
+        self._replace(os, "scandir", scan)
 
     def _watch_python(self) -> None:
         log, state = self._log, _python_state()
         instance = getattr(random, "_inst", None)
         names = _bound_to(instance, vars(random))
         for name in names:
-            self._stand(random, name, global_draw, state)
+            self._replace(random, name, global_draw, state)
         if instance is not None:
             watch_python_object(self._patches, log, names, state)
-        self._stand(random, "seed", reseeding, state)
+        self._replace(random, "seed", reseeding, state)
         original = random.Random.seed
 
         @functools.wraps(original)
@@ -206,7 +206,7 @@ class DrawProbe:
         instance = getattr(module.mtrand, "_rand", None)
         names = _bound_to(instance, {name: getattr(module, name, None) for name in module.__all__})
         for name in names:
-            self._stand(module, name, global_draw, _numpy_state)
+            self._replace(module, name, global_draw, _numpy_state)
         if instance is not None:
             watch_numpy_object(self._static, log, names, _numpy_state)
         watch_numpy_entropy(self._patches, self._static, log)
@@ -223,7 +223,7 @@ class DrawProbe:
 
         self._static.set(torch.Generator, "seed", seed)
         for name in ("set_num_threads", "set_num_interop_threads"):
-            self._stand(torch, name, given)
+            self._replace(torch, name, given)
         self._watch_workers(torch)
 
     def _watch_workers(self, torch: Any) -> None:

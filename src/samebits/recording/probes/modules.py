@@ -115,7 +115,7 @@ class ModuleRegistry:
 
 def instances(kind: type[Any]) -> list[Any]:
     """Return the existing objects of a class without asking for their `__class__`, which proxies compute."""
-    return [thing for thing in gc.get_objects() if issubclass(type(thing), kind)]
+    return [obj for obj in gc.get_objects() if issubclass(type(obj), kind)]
 
 
 def is_made(module: Any) -> bool:

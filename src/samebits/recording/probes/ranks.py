@@ -81,7 +81,7 @@ class RankProbe:
         for handle in self._handles:
             handle.remove()
         self._handles = []
-        self._recorder.steps.leave(self._after_step)
+        self._recorder.steps.stop_listening(self._after_step)
         self._patches.restore()
 
     def _before_step(self, *_: Any) -> None:

@@ -134,7 +134,7 @@ class StateTracker:
         self._numbers: dict[int, int] = {}
         self._next_number = count().__next__
         self._owned: dict[int, tuple[Part, int, str]] = {}
-        self._turn = threading.RLock()  # a script may train in several threads
+        self._lock = threading.RLock()  # a script may train in several threads
         registry.on_forget = self._release
 
     def find_optimizers(self, optimizer_class: type[Any]) -> None:
@@ -204,7 +204,7 @@ class StateTracker:
 
     def model(self) -> Part:
         """Return parameters and buffers of all modules, parameters of all optimizers, and bare leaves."""
-        with self._turn:
+        with self._lock:
             part = self._checked_main()
         # Not kept: an input that requires grad (an attack, a saliency map) lives as long as the script wants.
         entries = [(Role.PARAM, name, leaf) for name, leaf in self._living()]
@@ -214,7 +214,7 @@ class StateTracker:
         """Return the state of modules and optimizers, looked up anew where something was made or deleted."""
         known = self._parts.get("model")
         if known is None or self._stale or self._seen_version != self.registry.version:
-            with self._turn:
+            with self._lock:
                 return self._checked_main()
         return known[1]
 

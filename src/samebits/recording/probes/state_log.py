@@ -53,19 +53,19 @@ class StateLog:
     """
 
     def __init__(self, path: str) -> None:
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._file: AppendedFile | None = emptied(path)
 
     def write(self, kind: str, **fields: Any) -> None:
         """Append a line."""
         line = json.dumps({"kind": kind, **fields}, separators=(",", ":"))
-        with self._turn:
+        with self._lock:
             if self._file is not None:
                 self._file.append(f"{line}\n".encode())
 
     def close(self) -> None:
         """Write no more."""
-        with self._turn:
+        with self._lock:
             self._file = None
 
 
@@ -212,7 +212,7 @@ class StateLogProbe:
             return  # a compiler would trace this hook too
         with self._recorder.recording(RecordedPart.STATE_LOG):
             if any(parameter.requires_grad for parameter in module.parameters()):
-                self._seen = self._look()
+                self._seen = self._read_state()
 
     def _before(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if not self._recorder.active:
@@ -225,7 +225,7 @@ class StateLogProbe:
         if self._log is None:
             return
         with self._recorder.recording(RecordedPart.STATE_LOG):
-            seen = self._look() if self._seen is None else self._seen
+            seen = self._read_state() if self._seen is None else self._seen
             settings = self._facts.settings(self._steps)
             changes = {n: text for n, text in settings.items() if self._settings.get(n) != text}
             gone = dict.fromkeys(self._settings.keys() - settings.keys())
@@ -245,8 +245,8 @@ class StateLogProbe:
             self._recorder.writer.flush()
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def _look(self) -> dict[str, Any]:
-        """Return what a checkpoint restores, or should restore."""
+    def _read_state(self) -> dict[str, Any]:
+        """Return the state that a checkpoint restores, or should restore."""
         with self._recorder.quietly:
             model = self._state.model()
             infos, digests = list(model.infos), model.digest()

@@ -1,9 +1,10 @@
-"""Draws in the workers of DataLoaders: kept there, and sent home with the batch that they went into.
+"""Draws in the workers of DataLoaders, which come to the main process with the batch that they went into.
 
 A forked worker has the proxies of the draw log, and no record to write to. There the log is given a
-`WorkerSink`. Its draws travel with the next batch as one more thing to unpickle (`_Sent`), so that torch's
-queue, its pinning thread and the script see the plain batch. In the main process the draws wait until that
-batch is handed over, and are recorded right before it: when they arrive is chance, when they are used is not.
+`WorkerSink`. Its draws travel with the next batch (`_BatchWithDraws`), which unpickles as the plain batch, so
+that torch's queue, its pinning thread and the script see nothing else. In the main process the draws wait
+until that batch is handed over, and are recorded right before it: when they arrive is chance, when they are
+used is not.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.draw_log import DrawLog
 
-_HOME = "_samebits_worker_draws"  # an attribute of the wrapped `fetch`
+_PROBE = "_samebits_worker_draws"  # an attribute of the wrapped `fetch`: the `WorkerDraws`
 _MOST_WAITING = 4096  # batches that a script never takes
 BASE_SEED = "torch.utils.data.DataLoader"
 
@@ -47,7 +48,7 @@ WorkerDraw = tuple["Site | None", Drawn]
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Parcel:
+class BatchKey:
     """The identity of the batch that some draws belong to, ordered as batches are handed over.
 
     Args:
@@ -101,7 +102,7 @@ class WorkerDraws:
 
     Args:
         recorder: where events go.
-        log: what stands in for functions tells it of draws, in workers too.
+        log: told of draws by the proxies of functions, in workers too.
     """
 
     def __init__(self, recorder: Recorder, log: DrawLog) -> None:
@@ -113,7 +114,7 @@ class WorkerDraws:
         self._sink: WorkerSink | None = None
         self._fetcher: Any = None
         self._epoch = self._number = -1
-        self._waiting: dict[Parcel, tuple[WorkerDraw, ...]] = {}
+        self._waiting: dict[BatchKey, tuple[WorkerDraw, ...]] = {}
 
     def install(self, _torch: Any) -> None:
         """Follow the workers that are started from now on."""
@@ -131,13 +132,13 @@ class WorkerDraws:
         self._patches.restore()
         self._waiting.clear()
 
-    def arrived(self, parcel: Parcel, draws: tuple[WorkerDraw, ...]) -> None:
+    def arrived(self, key: BatchKey, draws: tuple[WorkerDraw, ...]) -> None:
         """Hold the draws of a batch that was just unpickled."""
         if self._installed and len(self._waiting) < _MOST_WAITING:
-            self._waiting[parcel] = draws
+            self._waiting[key] = draws
 
     def hand_over(self, iterator: Any, frame: FrameType) -> None:
-        """Record what went into a batch that an iterator hands over now.
+        """Record the draws of the batch that an iterator hands over now.
 
         Args:
             iterator: of a DataLoader.
@@ -147,13 +148,13 @@ class WorkerDraws:
         if seed is None:
             return
         workers = worker_processes(iterator)
-        mine = sorted(parcel for parcel in list(self._waiting) if parcel.process in workers)
+        mine = sorted(key for key in list(self._waiting) if key.process in workers)
         if n_yielded(iterator) == 1:
             self._record_seed(seed, frame)
             newest = mine[-1].epoch if mine else 0
-            for parcel in [parcel for parcel in mine if parcel.epoch < newest]:  # a loop that was left
-                mine.remove(parcel)
-                del self._waiting[parcel]
+            for key in [key for key in mine if key.epoch < newest]:  # a loop that was left
+                mine.remove(key)
+                del self._waiting[key]
         if mine:
             self._record(mine[0].worker, self._waiting.pop(mine[0]))
 
@@ -189,10 +190,10 @@ class WorkerDraws:
                 return batch
             self._count(fetcher)
             self._log.flush(sink.step)
-            parcel = Parcel(self._epoch, self._number, info.id, os.getpid())
-            return _Sent(batch, parcel, sink.take())
+            key = BatchKey(self._epoch, self._number, info.id, os.getpid())
+            return _BatchWithDraws(batch, key, sink.take())
 
-        setattr(fetch, _HOME, self)
+        setattr(fetch, _PROBE, self)
         return fetch
 
     def _count(self, fetcher: Any) -> None:
@@ -202,21 +203,21 @@ class WorkerDraws:
         self._number += 1
 
 
-class _Sent:
-    """A batch on its way; it unpickles as the plain batch."""
+class _BatchWithDraws:
+    """A batch on its way to the main process; it unpickles as the plain batch."""
 
-    def __init__(self, batch: Any, parcel: Parcel, draws: tuple[WorkerDraw, ...]) -> None:
-        self._parts = batch, parcel, draws
+    def __init__(self, batch: Any, key: BatchKey, draws: tuple[WorkerDraw, ...]) -> None:
+        self._parts = batch, key, draws
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpack, self._parts
 
 
-def _unpack(batch: Any, parcel: Parcel, draws: tuple[WorkerDraw, ...]) -> Any:
+def _unpack(batch: Any, key: BatchKey, draws: tuple[WorkerDraw, ...]) -> Any:
     for kind in loader_fetchers():
-        home = getattr(vars(kind)[LOADER_FETCH], _HOME, None)
-        if home is not None:
-            home.arrived(parcel, draws)
+        probe = getattr(vars(kind)[LOADER_FETCH], _PROBE, None)
+        if probe is not None:
+            probe.arrived(key, draws)
             break
     return batch
 
