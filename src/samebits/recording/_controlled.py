@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ControlledRun:
-    """Holds the activation of a run that is recorded.
+    """The control of a recorded run.
 
     Args:
         control: what is asked for.
@@ -56,7 +56,7 @@ class ControlledRun:
         self._activation.stop()
 
     def facts(self) -> dict[str, Any]:
-        """Return what the record keeps: what was asked for, what came of it, and what changed later."""
+        """Return what the record holds of the control: the request, its results, and later drift."""
         report = self._activation.report
         rows = {row.name: row._asdict() for row in report.switches}
         asked = {**self._control.to_dict(), "run_seed": report.seed}
@@ -67,10 +67,10 @@ class ControlledRun:
         return {**asked, "results": rows, **more}
 
     def conclude(self, result: RunResult) -> SamebitsError | None:
-        """Say what to do about an op that refused to run under deterministic algorithms.
+        """Tell of seeds and threads that control does not reach, and of an op that refused to run.
 
         Returns:
-            why drift ended the run, if it did.
+            the error of the drift that ended the run; None if none did.
         """
         self._tell_of_seeds()
         self._tell_of_threads()

@@ -61,7 +61,7 @@ class Quiet(threading.local):
 
 
 class TensorReader(NamedTuple):
-    """The functions that look at tensors; they are there once torch is imported.
+    """The functions that read tensors; they can be imported once torch is.
 
     Args:
         digest_many: gives 16 bytes for each tensor.
@@ -101,9 +101,9 @@ class Recorder:
     Attributes:
         sites: finds the lines of the user's code.
         steps: counts them, and ends the run.
-        seen: what the script does.
-        quietly: what runs inside is not recorded.
-        failures: what went wrong in probes.
+        seen: the parts of training that were seen.
+        quietly: a context in which nothing is recorded.
+        failures: the errors in probes.
         before_batch: called with a batch and the frame that asks for it.
         on_tensors: called with each event that shows tensors.
         next_seq: gives the number of the next event.
@@ -166,11 +166,11 @@ class Recorder:
         self._active = False
 
     def set_reader(self, tensors: TensorReader) -> None:
-        """Set the functions that look at tensors, now that torch is imported."""
+        """Set the functions that read tensors, now that torch is imported."""
         self._tensors = tensors
 
     def set_links(self, links: Callable[[int, bytes, bool], bytes]) -> None:
-        """Have events name the events that wrote what they show.
+        """Have each event name the events that wrote its tensors.
 
         Args:
             links: gives the writers from an event's number, addresses, and whether their contents are new.
@@ -178,7 +178,7 @@ class Recorder:
         self._links = links
 
     def set_substituter(self, substituter: Substituter | None) -> None:
-        """Have some values replaced; with None, no longer."""
+        """Set the object that replaces some values; None for none."""
         self._substituter = substituter
 
     def digest_many(self, tensors: Sequence[Any]) -> bytes:
@@ -207,7 +207,7 @@ class Recorder:
         return text_id
 
     def digests(self, tensors: Sequence[Any]) -> bytes:
-        """Return 16 bytes per tensor; ops that this runs are not recorded."""
+        """Return 16 bytes per tensor, zeros for one that cannot be read, without recording any op."""
         with self.quietly:
             try:
                 return self.digest_many(tensors)
@@ -261,19 +261,19 @@ class Recorder:
     def event(
         self, kind: EventKind, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any]
     ) -> int:
-        """Record one event outside the op stream and give its number."""
+        """Record one event outside the op stream and return its number."""
         return self._add((kind, op, ""), site, layout, digests, tensors)
 
     def state(
         self, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any], owned: str
     ) -> int:
-        """Record a `step` event; `owned` says what belongs to the optimizer that stepped."""
+        """Record a `step` event; `owned` names the tensors of the optimizer that stepped."""
         return self._add((EventKind.STEP, op, owned), site, layout, digests, tensors)
 
     def shared(
         self, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any], text: str
     ) -> int:
-        """Record a `collective` event: what the ranks of a run have in common."""
+        """Record a `collective` event: state that the ranks of a run share, with a description."""
         return self._add((EventKind.COLLECTIVE, op, text), site, layout, digests, tensors)
 
     def _add(
@@ -301,7 +301,7 @@ class Recorder:
         return seq
 
     def remark(self, kind: EventKind, op: str, site: int | None, arguments: str) -> int:
-        """Record an event that has no tensors, such as a seeding, and give its number."""
+        """Record an event that has no tensors, such as a seeding, and return its number."""
         text, seq = self.writer.text, self.next_seq()
         self.writer.add(
             (seq, _KIND_CODE[kind], self.step, text(op), site, None, self._empty, self.thread(),

@@ -1,4 +1,4 @@
-"""The steps of a run: where each ends, when it was, and limits of what a recording may take."""
+"""The steps of a run: their number, their times, the limits at which the run ends, and noise between them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Steps:
             self._listeners.remove(listener)
 
     def close(self, infos: tuple[TensorInfo, ...], digests: bytes) -> None:
-        """Close a step: what listens decides whether the run goes on.
+        """Count a step and call the listeners, one of which may end the run.
 
         Args:
             infos: describe the state; empty where none was recorded.
@@ -76,17 +76,17 @@ class Steps:
         self.count -= 1
 
     def end_by(self, end: Callable[[], None]) -> None:
-        """Have the run ended by that function, which ends the process and does not go back to the script."""
+        """Set the function that ends the run: it ends the process and does not return to the script."""
         self._end = end
 
     def end_run(self) -> None:
-        """End the run where it is; does nothing where the recording is not of a whole run."""
+        """End the run here; does nothing where only a part of a process is recorded."""
         self._end()
 
 
 _AHEAD_BYTES = 64 << 20
 State: TypeAlias = "tuple[tuple[TensorInfo, ...], bytes]"
-"""Descriptions and digests of what one boundary shows."""
+"""Descriptions and digests of the tensors at one boundary."""
 
 
 class StepLimit:
@@ -291,7 +291,7 @@ class StepClock:
     broken = ""  # nothing is written before the end
 
     def finish(self, ending: Ending, control: dict[str, Any] | None = None, *, single: bool = True) -> None:  # noqa: ARG002 - as of a recording
-        """Write what was seen.
+        """Write the times and how the run ended.
 
         Args:
             ending: how the run ended.

@@ -19,7 +19,7 @@ from samebits.recording._leaving import end_after_grace, leave
 from samebits.recording._overlay import Overlay
 from samebits.recording._steps import StepClock
 from samebits.recording.children import ChildRecords, forget, has_trained, remove_records
-from samebits.recording.farewell import ErrorLines, Farewell
+from samebits.recording.closing import ErrorLines, RecordCloser
 from samebits.recording.naming import children_folder
 from samebits.recording.runner import RunResult, Target, last_line, run_target
 from samebits.recording.session import Ending, RecordingSession
@@ -39,7 +39,7 @@ def target_of(arguments: list[str]) -> Target:
 
 
 def main(arguments: list[str]) -> int:
-    """Record a script; give its exit status.
+    """Record a script and return its exit status.
 
     Args:
         arguments: `[script, *arguments]` or `["-m", module, *arguments]`.
@@ -56,8 +56,8 @@ def main(arguments: list[str]) -> int:
     timed = settings.level == Level.CLOCK
     session = StepClock(settings) if timed else RecordingSession(settings, tuple(arguments))
     lines = ErrorLines()
-    farewell = Farewell(settings.record, settings.farewell, lines) if settings.farewell else None
-    run = _Run(session, *_begin(session, settings, lines.say), lines, farewell)
+    closer = RecordCloser(settings.record, settings.shown_as, lines) if settings.shown_as else None
+    run = _Run(session, *_begin(session, settings, lines.say), lines, closer)
     if isinstance(session, RecordingSession) and not settings.replay:
         run.record_children(settings, session.note_unrecorded)
     overlay = Overlay(settings.overlay)
@@ -82,7 +82,7 @@ class _Run:
         controlled: its control, if any.
         portable: its portable mode, if it is in it.
         lines: where samebits says things.
-        farewell: says what came of the recording.
+        closer: closes the record and says what came of it; None where a parent does that.
 
     Attributes:
         results: how the script ended; empty before it has.
@@ -94,14 +94,14 @@ class _Run:
         controlled: ControlledRun | None,
         portable: PortableRun | None,
         lines: ErrorLines,
-        farewell: Farewell | None,
+        closer: RecordCloser | None,
     ) -> None:
         self.results: list[RunResult] = []
         self._session = session
         self._controlled = controlled
         self._portable = portable
         self._lines = lines
-        self._farewell = farewell
+        self._closer = closer
         self._children: ChildRecords | None = None
         self._process = os.getpid()
         self._exit: Callable[[int], None] = os._exit
@@ -129,7 +129,7 @@ class _Run:
             controlled, portable = self._controlled, self._portable
             facts = {**(controlled.facts() if controlled else {}), **_portable_facts(portable)}
             self._session.finish(_ending(self.results), facts, single=False)
-            if self._session.broken and self._farewell is None:  # else it says so
+            if self._session.broken and self._closer is None:  # else it says so
                 self._lines.say(self._session.broken)
             for active in (portable, controlled):
                 if active is not None:
@@ -139,11 +139,11 @@ class _Run:
             session = self._session
             if isinstance(session, RecordingSession) and session.settings.child and not has_trained(session):
                 forget(session)
-            if self._farewell is not None:
-                self._farewell.say(session.broken)
+            if self._closer is not None:
+                self._closer.close(session.broken)
 
     def conclude(self) -> None:
-        """Say what control has to say once the script has ended.
+        """Tell the user what control has to report, once the script has ended.
 
         Raises:
             SamebitsError: drift was to end the run.
@@ -186,7 +186,7 @@ class _Run:
 def _begin(
     session: RecordingSession | StepClock, settings: RecordingSettings, say: Callable[[str], None]
 ) -> tuple[ControlledRun | None, PortableRun | None]:
-    """Put recording and control in place, in the order in which they are to be called."""
+    """Start recording, control and portable mode, in the order in which they are to be called."""
     session.start()
     control = settings.control
     if settings.interventions:

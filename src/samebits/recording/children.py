@@ -100,7 +100,7 @@ class ChildRecords:
         return replace(
             own, record=record, reference=reference if os.path.isfile(reference) else "", child=True,
             control=None, progress=False, overwrite=True, ranks=None, state_log="", kill_after=None,
-            values="", earlier=None, effects="", farewell="", replay=0,
+            values="", earlier=None, effects="", shown_as="", replay=0,
         )  # fmt: skip
 
     def _patch_popen(self, subprocess: ModuleType) -> None:

@@ -67,7 +67,7 @@ class RecordingSettings:
             script that is known never to train: without it, there are no steps by which to ask for a part.
         kill_after: the run kills itself (SIGKILL) right after this many optimizer steps.
         child: whether it is a process that the recorded script started; its record is kept if it trains.
-        farewell: what the user calls the record in the line that the run prints at its end; empty for none.
+        shown_as: what the user calls the record in the line that the run prints at its end; empty for none.
     """
 
     record: str
@@ -96,8 +96,17 @@ class RecordingSettings:
     effects: str = ""
     moved: tuple[str, str] | None = None
     child: bool = False
-    farewell: str = ""
+    shown_as: str = ""
     count_reads: bool = False
+
+    @property
+    def fixes_addresses(self) -> bool:
+        """True if objects are to have the same addresses in each run."""
+        if self.control is None or "layout" in self.interventions:
+            return "layout" in self.interventions
+        from samebits.switches.table import holds_layout
+
+        return holds_layout(self.control)
 
     def to_json(self) -> str:
         """Return the settings as text, for the environment of a child process."""

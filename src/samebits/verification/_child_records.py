@@ -11,7 +11,7 @@ from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
 from samebits.comparison.verdict import judge
 from samebits.errors import SamebitsError
-from samebits.recording.farewell import read_info
+from samebits.recording.closing import read_info
 from samebits.recording.naming import SUFFIX, children_folder
 from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode

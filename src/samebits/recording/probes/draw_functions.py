@@ -1,4 +1,4 @@
-"""Draws from generators, addresses and fresh memory: proxies of the functions that draw."""
+"""Proxies of functions that draw from clocks, generators, addresses and fresh memory."""
 
 from __future__ import annotations
 

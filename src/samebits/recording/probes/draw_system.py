@@ -1,4 +1,4 @@
-"""Draws from the system: clocks, entropy, facts of the process, and the order of queues."""
+"""Draws from the system: files, sockets, facts of the machine, and the order of queues and pools."""
 
 from __future__ import annotations
 

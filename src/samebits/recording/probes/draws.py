@@ -1,4 +1,4 @@
-"""The draw log: values from outside torch, with the line of user code that took them."""
+"""The probe that records draws: values from outside torch, with the line of user code that took them."""
 
 from __future__ import annotations
 

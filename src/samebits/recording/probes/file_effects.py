@@ -136,7 +136,7 @@ class EffectsProbe:
             self._note(effect)
 
     def _note(self, text: str) -> None:
-        """Note one thing, and nothing after it; a missing note says that nothing is known."""
+        """Write the only note, and stop watching; a missing note says that nothing is known."""
         self._watching = False
         with suppress(OSError):
             file = os.open(self._notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -6,8 +6,8 @@ Events of kind `collective`:
   (averaged over the ranks, loaded): which parameters are kept equal by `DistributedDataParallel`, and
   which are shards (JSON). Its tensors are the parameters and buffers at that moment.
 - `epoch`: an iteration of a DataLoader begins (JSON).
-- `indices`: what its sampler gave for one batch that was handed over: `loader epoch: 3 5 7`; at the end
-  of an epoch `end`.
+- `indices`: the indices of one batch that was handed over, as its sampler gave them: `loader epoch: 3 5 7`;
+  at the end of an epoch `end`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rules by which ops are executed again or skipped, and the count of what came of it."""
+"""The rules by which ops are executed again or skipped, and the count of the results."""
 
 from __future__ import annotations
 
@@ -97,11 +97,11 @@ class Deviation:
     """The difference between a call and its repetitions.
 
     Args:
-        differing: how many of the repetitions did.
+        differing: how many of the repetitions differed.
         inputs: descriptions of the inputs.
-        outputs: of the results that differed.
+        outputs: descriptions of the results that differed.
         device: type of the device.
-        only_generator: only the state of the generator did.
+        only_generator: whether only the state of the generator differed.
         measure: compares the elements; costly.
     """
 
@@ -114,7 +114,7 @@ class Deviation:
 
 
 class Tally:
-    """Counts calls, in all threads.
+    """Counts the calls of all threads: executed again, skipped, and with other results.
 
     Args:
         times: how often each call is executed again.

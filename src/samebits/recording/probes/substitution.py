@@ -296,10 +296,10 @@ class OpSubstitution:
                     self._give_inputs(match, inputs)
                 elif match.rule.part == "state" and generator is not None:
                     self._give_state(match, generator)
-                elif (
-                    match.rule.part == "draw" and match.substituter.seeded_from is not None and match.measures
-                ):
-                    self._own[match.rule_number] = (self._copies({}), match.substituter.seeded_from)
+                elif match.rule.part == "draw" and match.measures:
+                    state = match.substituter.seeded_from
+                    if state is not None:
+                        self._own[match.rule_number] = (self._copies({}), state)
 
     def after(self, outcome: Any, first: int) -> Any:
         """Act after the op, and before anything of it is digested.

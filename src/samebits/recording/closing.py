@@ -1,4 +1,4 @@
-"""The lines that samebits writes to standard error, and the end of a run that has no parent."""
+"""The closing of a record at the end of a run without a parent, and what standard error shows of it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _CLOSE = """\
 _, _, record, shown, silent, broken = sys.argv
 if silent:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-from samebits.recording.farewell import finish
+from samebits.recording.closing import finish
 finish(record, shown, broken)
 """
 _spawn, _wait = getattr(os, "posix_spawn", None), os.waitpid  # the script's may be others by the end
@@ -139,7 +139,7 @@ def finish(record: str, shown: str, broken: str = "") -> None:
         os.write(2, line.encode(errors="backslashreplace"))
 
 
-class Farewell:
+class RecordCloser:
     """Closes the record at the end of a run that has no parent to do that, and says what came of it.
 
     A separate process does it, since it needs descriptors: in this one a thread of the script may still
@@ -157,7 +157,7 @@ class Farewell:
         self._environment = dict(os.environ)
         self._lines = lines
 
-    def say(self, broken: str) -> None:
+    def close(self, broken: str) -> None:
         """Close the record and say so; nothing is said where standard error is another file by now.
 
         Args:
