@@ -273,6 +273,8 @@ class StepClock:
         steps: counts them, and ends the run.
     """
 
+    broken = ""  # nothing is written before the end
+
     def __init__(self, settings: RecordingSettings) -> None:
         self._settings = settings
         self._imports = PostImport()
@@ -287,8 +289,6 @@ class StepClock:
         """Begin to take times once torch is imported."""
         self._imports.on_torch(self._install)
         self._imports.install()
-
-    broken = ""  # nothing is written before the end
 
     def finish(self, ending: Ending, control: dict[str, Any] | None = None, *, single: bool = True) -> None:  # noqa: ARG002 - as of a recording
         """Write the times and how the run ended.

@@ -127,7 +127,9 @@ class _Run:
             self._closed = True
             PATCHED.process_ends()
             controlled, portable = self._controlled, self._portable
-            facts = {**(controlled.facts() if controlled else {}), **_portable_facts(portable)}
+            facts = {} if controlled is None else controlled.facts()
+            if portable is not None:
+                facts["portable_run"] = portable.facts()
             self._session.finish(_ending(self.results), facts, single=False)
             if self._session.broken and self._closer is None:  # else it says so
                 self._lines.say(self._session.broken)
@@ -202,10 +204,6 @@ def _begin(
     if portable is not None:
         portable.start()  # last, so that the recorder's modes are entered later and see the script's ops
     return controlled, portable
-
-
-def _portable_facts(portable: PortableRun | None) -> dict[str, Any]:
-    return {} if portable is None else {"portable_run": portable.facts()}
 
 
 def _handled_error(status: int) -> str:

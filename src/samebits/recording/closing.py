@@ -87,7 +87,7 @@ def read_info(record: Path) -> RunInfo | None:
         return None
 
 
-def steps_recorded(record: Path, info: RunInfo) -> int:
+def _n_steps(record: Path, info: RunInfo) -> int:
     """Return how many steps of a run a comparison would count.
 
     Args:
@@ -120,7 +120,7 @@ def ending_text(record: Path, shown: str) -> str:
         return f"no record was written in {shown}"
     if info.status == "running":
         return f"{shown} is incomplete: {why_incomplete(record)}; what was written before can be read"
-    steps = steps_recorded(record, info)
+    steps = _n_steps(record, info)
     return f"{steps} step{'' if steps == 1 else 's'} recorded in {shown}"
 
 

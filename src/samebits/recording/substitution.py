@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from samebits._runtime.frames import Site
     from samebits.records.events import Event
 
-MOST_BYTES = 256 << 20
+_MOST_BYTES = 256 << 20
 EventKey = tuple[EventKind, str, tuple[str, int], tuple[str, int]]
 """Kind, op, file and line, file and line of the forward."""
 
@@ -68,7 +68,7 @@ class Substitution:
     rules: tuple[Rule, ...]
     source: str = ""
     first_step: int = 0
-    most_bytes: int = MOST_BYTES
+    most_bytes: int = _MOST_BYTES
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Substitution:

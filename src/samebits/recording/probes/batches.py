@@ -64,7 +64,7 @@ class BatchProbe:
                 with recorder.recording(RecordedPart.BATCH):
                     for listener in recorder.before_batch:
                         listener(loader, calling_frame())
-                    record_batch(recorder, batch, calling_frame())
+                    _record_batch(recorder, batch, calling_frame())
             return batch
 
         self._patches.set(iterator, "__next__", unseen(recorded_next))
@@ -74,7 +74,7 @@ class BatchProbe:
         self._patches.restore()
 
 
-def record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
+def _record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
     """Record one batch: its tensors by position, everything else in one digest."""
     leaves = list(leaves_of(batch))
     tensors = [(name, leaf) for name, leaf in leaves if is_tensor(leaf)]

@@ -224,13 +224,13 @@ class DrawProbe:
         self._static.set(torch.Generator, "seed", seed)
         for name in ("set_num_threads", "set_num_interop_threads"):
             self._replace(torch, name, given)
-        self._watch_workers(torch)
+        self._watch_workers()
 
-    def _watch_workers(self, torch: Any) -> None:
+    def _watch_workers(self) -> None:
         from samebits.recording.probes.worker_draws import WorkerDraws
 
         self._workers = WorkerDraws(self._recorder, self._log)
-        self._workers.install(torch)
+        self._workers.install()
 
 
 def _bound_to(instance: object, functions: Mapping[str, object]) -> list[str]:

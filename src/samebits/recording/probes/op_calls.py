@@ -291,6 +291,13 @@ def argument_tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]
     return tensors
 
 
+def with_replaced(value: Any, new: Mapping[int, Any]) -> Any:
+    """Return nested arguments or results with some of their tensors replaced, by identity."""
+    if type(value) in (list, tuple):
+        return type(value)([with_replaced(item, new) for item in value])
+    return new.get(id(value), value)
+
+
 class _Named:
     """A replacement of a value whose repr could hold an address."""
 

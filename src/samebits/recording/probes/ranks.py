@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from samebits.recording.probes.state import Part, StateTracker
 
 REPLICAS, EPOCH, INDICES = "replicas", "epoch", "indices"
-MOST_INDICES = 1 << 22  # of one rank: each is some bytes of the record, and of memory
+_MOST_INDICES = 1 << 22  # of one rank: each is some bytes of the record, and of memory
 _SAMPLER_FACTS = ("epoch", "seed", "shuffle", "drop_last", "num_replicas", "rank", "replacement")
 _DEEP = 4
 _GATHERED = re.compile(r"leaf\d+")  # as the state names what neither a module nor a variable holds
@@ -62,7 +62,7 @@ class RankProbe:
         self._loaders: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._epochs: dict[int, int] = {}
         self._numbers = itertools.count()
-        self._left = MOST_INDICES
+        self._left = _MOST_INDICES
         self._running: weakref.WeakKeyDictionary[Any, _Iteration] = weakref.WeakKeyDictionary()
 
     def install(self, torch: Any) -> None:
@@ -154,7 +154,12 @@ class RankProbe:
         self._epochs[number] = epoch + 1
         iteration = self._running.setdefault(iterator, _Iteration())
         iteration.name = f"{number} {epoch}"
-        facts = {"loader": number, "epoch": epoch, **loader_facts(loader), "worker_seed": base_seed(iterator)}
+        facts = {
+            "loader": number,
+            "epoch": epoch,
+            **_loader_facts(loader),
+            "worker_seed": base_seed(iterator),
+        }
         recorder = self._recorder
         recorder.remark(EventKind.COLLECTIVE, EPOCH, recorder.sites.find(frame), json.dumps(facts))
 
@@ -223,7 +228,7 @@ def _group(group: Any) -> str:
     return json.dumps(sorted(dist.get_process_group_ranks(group)))
 
 
-def loader_facts(loader: Any) -> dict[str, Any]:
+def _loader_facts(loader: Any) -> dict[str, Any]:
     """Return the facts that tell how a loader divides its data, as JSON can hold them."""
     sampler = _sampler(loader)
     facts: dict[str, Any] = {

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import ignored
 from samebits.determinism.deterministic_ops import SWITCHABLE
-from samebits.recording._recorder import is_tensor
 from samebits.recording.probes.op_calls import (
     WORKSPACES,
     argument_tensors,
     flatten_outputs,
+    with_replaced,
     written_arguments,
 )
 from samebits.recording.replay_results import SkipReason
@@ -109,9 +109,7 @@ class Copies:
         for tensor, copy in self._others:
             new[id(tensor)] = copy if last else copy.clone()
         args, kwargs = self._call
-        return tuple(_replaced(value, new) for value in args), {
-            name: _replaced(value, new) for name, value in kwargs.items()
-        }
+        return with_replaced(args, new), {name: with_replaced(v, new) for name, v in kwargs.items()}
 
 
 class _Span:
@@ -179,14 +177,6 @@ def _bounds(tensor: Any) -> tuple[int, int]:
         return low, low
     reach = sum((n - 1) * stride for n, stride in zip(tensor.size(), tensor.stride(), strict=True))
     return low, low + (reach + 1) * size
-
-
-def _replaced(value: Any, new: dict[int, Any]) -> Any:
-    if is_tensor(value):
-        return new.get(id(value), value)
-    if type(value) in (list, tuple):
-        return type(value)(_replaced(item, new) for item in value)
-    return value
 
 
 class Generators:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from samebits.recording.probes.modules import ModuleRegistry
 
 
-def owned_by(number: int, held: Collection[int], tensors: Sequence[Any], registry: ModuleRegistry) -> str:
+def _owned_by(number: int, held: Collection[int], tensors: Sequence[Any], registry: ModuleRegistry) -> str:
     """Return what belongs to an optimizer, as the arguments of its `step` event.
 
     These are its parameters and, in each model that holds some of them, all tensors of the smallest module
@@ -289,7 +289,7 @@ class StateTracker:
         if known is not None and known[0] is model and known[1] == size:
             return known[2]
         held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-        text = owned_by(self._numbers[id(optimizer)], held, model.tensors, self.registry)
+        text = _owned_by(self._numbers[id(optimizer)], held, model.tensors, self.registry)
         # Any other part holds trained tensors that only the script keeps alive.
         if self._parts.get("model", (None, None))[1] is model:
             self._owned[id(optimizer)] = (model, size, text)

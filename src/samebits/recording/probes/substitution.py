@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._torch.core import is_virtual
 from samebits.recording.probes.captures import fits, from_safetensors, to_safetensors, write_into
+from samebits.recording.probes.op_calls import argument_tensors, with_replaced
 from samebits.recording.substitution import CapturedEvents, Matcher, line_of
 from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode, RecordedPart
@@ -112,8 +113,8 @@ class Substituter:
         with self._lock:
             self._tally[rule, result] += 1
 
-    def fits_in(self, size: int) -> bool:
-        """Tell whether so many more bytes may be kept; once they may not, nothing more is kept."""
+    def reserve(self, size: int) -> bool:
+        """Count bytes that are to be kept; False where they are too many, and from then on."""
         with self._lock:
             self._bytes_left = self._bytes_left - size if self._bytes_left >= size else -1
             return self._bytes_left >= 0
@@ -192,7 +193,7 @@ class RuleMatch:
         """Keep tensors by position."""
         files = {position: to_safetensors(tensor) for position, tensor in tensors.items()}
         contents = {position: data for position, data in files.items() if data is not None}
-        if not self.substituter.fits_in(sum(map(len, contents.values()))):
+        if not self.substituter.reserve(sum(map(len, contents.values()))):
             self.substituter.count(self.rule_number, "cut")
             return
         self.contents.update(contents)
@@ -346,7 +347,7 @@ class OpSubstitution:
 
     def _copies(self, replaced: dict[int, Any]) -> Arguments:
         """Copy the op's arguments with their tensors, so that what it writes to is not the script's."""
-        copies: Arguments = copied(self._arguments, itertools.count(), replaced)
+        copies: Arguments = _copied(self._arguments, itertools.count(), replaced)
         return copies
 
     def _own_outputs(self, copies: Arguments, state: Any) -> list[Any]:
@@ -365,7 +366,7 @@ class OpSubstitution:
         """Put contents in place of outputs; give what the op is to return."""
         if not wanted:
             return outcome
-        given = list(tensors_of(self._arguments))
+        given = argument_tensors(*self._arguments)
         bases = {_storage(tensor) for tensor in given}
         fresh: dict[int, Any] = {}
         for position, contents in wanted.items():
@@ -374,19 +375,10 @@ class OpSubstitution:
                 # A view of an argument, such as another slice: writing there would change the argument.
                 target = fresh[id(tensor)] = tensor.clone()
             write_into(target, contents)
-        return renewed(outcome, fresh) if fresh else outcome
+        return with_replaced(outcome, fresh) if fresh else outcome
 
 
-def tensors_of(value: Any) -> Iterator[Any]:
-    """Yield the tensors in nested arguments."""
-    if hasattr(type(value), "untyped_storage"):
-        yield value
-    elif type(value) in (list, tuple, dict):
-        for item in value.values() if type(value) is dict else value:
-            yield from tensors_of(item)
-
-
-def copied(value: Any, numbers: Iterator[int], replaced: Mapping[int, Any]) -> Any:
+def _copied(value: Any, numbers: Iterator[int], replaced: Mapping[int, Any]) -> Any:
     """Return nested arguments with each tensor copied.
 
     Args:
@@ -397,17 +389,10 @@ def copied(value: Any, numbers: Iterator[int], replaced: Mapping[int, Any]) -> A
     if hasattr(type(value), "untyped_storage"):
         return replaced.get(next(numbers), value).clone()
     if type(value) is dict:
-        return {key: copied(item, numbers, replaced) for key, item in value.items()}
+        return {key: _copied(item, numbers, replaced) for key, item in value.items()}
     if type(value) in (list, tuple):
-        return type(value)([copied(item, numbers, replaced) for item in value])
+        return type(value)([_copied(item, numbers, replaced) for item in value])
     return value
-
-
-def renewed(value: Any, fresh: Mapping[int, Any]) -> Any:
-    """Return what an op returned, with some tensors replaced, by identity."""
-    if type(value) in (list, tuple):
-        return type(value)([renewed(item, fresh) for item in value])
-    return fresh.get(id(value), value)
 
 
 def _storage(tensor: Any) -> int:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _PROBE = "_samebits_worker_draws"  # an attribute of the wrapped `fetch`: the `WorkerDraws`
 _MOST_WAITING = 4096  # batches that a script never takes
-BASE_SEED = "torch.utils.data.DataLoader"
+_BASE_SEED = "torch.utils.data.DataLoader"
 
 
 WorkerDraw = tuple["Site | None", Drawn]
@@ -116,7 +116,7 @@ class WorkerDraws:
         self._epoch = self._number = -1
         self._waiting: dict[BatchKey, tuple[WorkerDraw, ...]] = {}
 
-    def install(self, _torch: Any) -> None:
+    def install(self) -> None:
         """Follow the workers that are started from now on."""
         self._installed = True
         self._recorder.before_batch.append(self.hand_over)
@@ -150,7 +150,8 @@ class WorkerDraws:
         workers = worker_processes(iterator)
         mine = sorted(key for key in list(self._waiting) if key.process in workers)
         if n_yielded(iterator) == 1:
-            self._record_seed(seed, frame)
+            # From this number torch seeds the generators of workers.
+            self._log.at(_BASE_SEED, self._recorder.sites.find(frame), seed)
             newest = mine[-1].epoch if mine else 0
             for key in [key for key in mine if key.epoch < newest]:  # a loop that was left
                 mine.remove(key)
@@ -163,10 +164,6 @@ class WorkerDraws:
         for site, drawn in draws:
             site_id = None if site is None else recorder.writer.site(site)
             recorder.draw(drawn._replace(site=site_id), recorder.step, thread=f"{WORKER}{worker}")
-
-    def _record_seed(self, seed: int, frame: FrameType) -> None:
-        """Record the number from which torch seeds the generators of workers."""
-        self._log.at(BASE_SEED, self._recorder.sites.find(frame), seed)
 
     def _before_fork(self) -> None:
         self._recording_at_fork = self._installed and self._recorder.active
