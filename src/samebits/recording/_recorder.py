@@ -289,7 +289,7 @@ class Recorder:
         links = b""
         if self._links is not None:
             links = self._links(seq, self._tensors.addresses(tensors), kind is _BATCH)
-        if links:  # what is no tensor (a scalar of an optimizer's state) was written by no event
+        if links:  # a scalar of an optimizer's state is no tensor, and no event wrote it
             links += _UNLINKED * ((len(digests) >> 4) - len(tensors))
         text = self.writer.text
         self.writer.add(
@@ -328,7 +328,7 @@ class Recorder:
 
 
 def describe(role: Role, name: str, tensor: Any) -> TensorInfo:
-    """Return what a record says of a tensor beside its digest."""
+    """Return the description of a tensor in a record: role, name, dtype, shape."""
     return TensorInfo(role, name, str(tensor.dtype).removeprefix("torch."), shape_of(tensor))
 
 

@@ -82,7 +82,7 @@ class _Run:
         controlled: its control, if any.
         portable: its portable mode, if it is in it.
         lines: where samebits says things.
-        closer: closes the record and says what came of it; None where a parent does that.
+        closer: closes the record and describes it; None where a parent does that.
 
     Attributes:
         results: how the script ended; empty before it has.

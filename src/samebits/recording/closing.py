@@ -79,7 +79,7 @@ _spawn, _wait = getattr(os, "posix_spawn", None), os.waitpid  # the script's may
 
 
 def read_info(record: Path) -> RunInfo | None:
-    """Return what a record says of its run; None when nothing can be read."""
+    """Return the facts of a recorded run; None when nothing can be read."""
     try:
         with RecordReader(record) as reader:
             return reader.info
@@ -109,7 +109,7 @@ def why_incomplete(record: Path) -> str:
 
 
 def ending_text(record: Path, shown: str) -> str:
-    """Say what came of the recording of a run that ended by itself.
+    """Describe the record of a run that ended by itself.
 
     Args:
         record: where it is.
@@ -125,7 +125,7 @@ def ending_text(record: Path, shown: str) -> str:
 
 
 def finish(record: str, shown: str, broken: str = "") -> None:
-    """Make a single file of a record that was written to its end, and say what came of it on stderr.
+    """Make a single file of a record that was written to its end, and describe it on stderr.
 
     Args:
         record: where it is.
@@ -140,7 +140,7 @@ def finish(record: str, shown: str, broken: str = "") -> None:
 
 
 class RecordCloser:
-    """Closes the record at the end of a run that has no parent to do that, and says what came of it.
+    """Closes the record at the end of a run that has no parent to do that, and describes it on stderr.
 
     A separate process does it, since it needs descriptors: in this one a thread of the script may still
     close some by their numbers.

@@ -25,7 +25,7 @@ Name: TypeAlias = "tuple[Role, str]"
 
 
 class Value(NamedTuple):
-    """The facts that a record holds of a tensor beside its name.
+    """The contents, dtype and shape of a tensor in a record.
 
     Args:
         digest: of its contents.
@@ -159,7 +159,7 @@ def _add_same(
 def _paired(
     rest: tuple[list[Name], list[Name]], a: Tensors, b: Tensors
 ) -> tuple[tuple[tuple[Name, Name], ...], tuple[Name, ...], tuple[Name, ...]]:
-    """Pair what differs by name, else by family; return the pairs and what has no counterpart."""
+    """Pair differing tensors by name, else by family; return the pairs and those without a counterpart."""
     common = set(rest[0]) & set(rest[1])
     differing = [(name, name) for name in rest[0] if name in common]
     lone = [[name for name in names if name not in common] for names in rest]

@@ -155,7 +155,7 @@ class CapturedEvents:
         self._search(kinds, Matcher(substitution))
 
     def get(self, rule: int, thread: str, count: int) -> CapturedEvent | None:
-        """Return the event with that number in its thread; None if nothing was kept of it."""
+        """Return the event with that number in its thread; None if none of its tensors were kept."""
         return self._by_event.get((rule, thread, count))
 
     def first(self, rule: int) -> CapturedEvent | None:
@@ -163,7 +163,7 @@ class CapturedEvents:
         return next(iter(self._by_rule.get(rule, ())), None)
 
     def tensors(self, captured: CapturedEvent) -> dict[int, bytes]:
-        """Return what was kept of an event, as safetensors files, by position."""
+        """Return the kept tensors of an event, as safetensors files, by position."""
         with self._lock:
             return self._record.captures(captured.event.seq)
 
@@ -181,7 +181,7 @@ class CapturedEvents:
 
 
 def keeps_all(record: CapturingRecord, substitution: Substitution) -> bool:
-    """Tell whether a record holds what all events of the rules need, whatever it was kept for.
+    """Tell whether a record holds all tensors that the events of the rules need.
 
     Args:
         record: the record.

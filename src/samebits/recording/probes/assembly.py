@@ -127,11 +127,11 @@ class ProbeSet:
             probe.remove()
 
     def notes(self) -> list[Note]:
-        """Return what the user should know of how the run was recorded."""
+        """Return notes for the user on how the run was recorded."""
         return [] if self._substituter is None else self._substituter.notes()
 
     def replay_facts(self) -> dict[str, Any]:
-        """Return what came of executing ops again, as the record holds it; empty where none were."""
+        """Return the results of executing ops again, as the record holds them; empty where none were."""
         return {} if self._replay is None else self._replay.summary().to_dict()
 
     def watch_seeding(self, package: str) -> None:

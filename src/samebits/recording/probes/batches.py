@@ -152,7 +152,7 @@ class _Pass:
     def __init__(self, number: int) -> None:
         self.number = number
         self.batches = 0
-        self.waiting: deque[Any] = deque()  # what was asked for and not given yet
+        self.waiting: deque[Any] = deque()  # samples that were asked for and not given yet
 
 
 class BatchLog:
@@ -163,7 +163,7 @@ class BatchLog:
     left out.
 
     Args:
-        recorder: tells what is in a batch.
+        recorder: tells of the tensors in a batch.
         log: where lines go.
         generators: gives the states of the global generators.
 

@@ -82,7 +82,7 @@ class CaptureProbe:
         self._recorder.on_tensors.append(self._observe)
 
     def remove(self) -> None:
-        """Watch nothing, and write what was kept."""
+        """Watch nothing, and write the copies."""
         self._recorder.on_tensors.remove(self._observe)
         files = []
         for seq, position, tensor in self._copies:

@@ -55,7 +55,7 @@ class Rest:
     """The values that an instruction draws in a step after the first few.
 
     Args:
-        op: what gives it.
+        op: the function that gives them.
         site: the line.
     """
 
@@ -107,11 +107,11 @@ class DrawLog:
         self._begun.clear()
 
     def end_step(self, *_: object) -> None:
-        """Record what the step only counted, and begin the next."""
+        """Record the values that the step only counted, and begin the next."""
         self.flush(self._sink.step - 1)
 
     def flush(self, step: int) -> None:
-        """Record what was only counted in a step."""
+        """Record the values that were only counted in a step."""
         self.seen.clear()
         self._begun.clear()
         if not self.counted:

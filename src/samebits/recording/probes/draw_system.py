@@ -29,7 +29,7 @@ _PLAIN = (int, float, complex, bool, str, bytes, type(None))
 
 
 def watch_queues(patches: Patches, log: DrawLog, imports: PostImport) -> None:
-    """Record what is taken from queues, and which of several pipes are ready.
+    """Record the values that are taken from queues, and which of several pipes are ready.
 
     Args:
         patches: undo the replacements.
@@ -123,7 +123,7 @@ _OF_PROCESS = (
 
 
 def watch_facts(patches: Patches, log: DrawLog, imports: PostImport) -> None:
-    """Record what the script asks of files, sockets and the machine.
+    """Record facts of files, sockets and the machine that the script asks for.
 
     Args:
         patches: undo the replacements.
@@ -170,7 +170,7 @@ def _status(function: Any, name: str, log: DrawLog, asker: Asker) -> Any:
 
 
 def _watch_process(kind: Any, patches: Patches, log: DrawLog) -> None:
-    """Record what a script asks of a process by `psutil`: memory, time, files."""
+    """Record facts of a process that the script asks `psutil` for: memory, time, files."""
     for name in _OF_PROCESS:
         method = getattr(kind, name, None)
         if method is not None:
@@ -196,7 +196,7 @@ _MOST_READ = 4096  # bytes
 
 
 def watch_files(patches: Patches, log: DrawLog) -> None:
-    """Record what the script reads from kernel files, with their contents when they are opened.
+    """Record the contents of kernel files that the script opens.
 
     Args:
         patches: undo the replacements.

@@ -97,7 +97,7 @@ class DrawProbe:
         watch_queues(self._patches, self._log, imports)
 
     def record_end(self) -> None:
-        """Record what was only counted since the last boundary."""
+        """Record the values that were only counted since the last boundary."""
         if self._recorder.active:
             self._log.flush(self._recorder.step)
 

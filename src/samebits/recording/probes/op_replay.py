@@ -88,7 +88,7 @@ class ReplayProbe(DispatchProbe):
         self.enter(_mode_class(self, torch.Tensor.__torch_dispatch__))
 
     def summary(self) -> ReplaySummary:
-        """Return what came of executing the ops again."""
+        """Return the results of executing the ops again."""
         return self._tally.summary()
 
     def call(self, op: Any, call: Call, forward: dict[int, tuple[int | None, str]], frame: FrameType) -> Any:
@@ -146,7 +146,7 @@ class ReplayProbe(DispatchProbe):
         return CallSite(name, module, known(site), known(forward_site))
 
     def _prepare(self, traits: OpTraits, call: Call) -> _Attempt | None:
-        """Return what is needed to execute a call again; None when it is not to be executed again."""
+        """Return everything that one more execution of a call needs; None when there is to be none."""
         try:
             with self._recorder.quietly:
                 return self._attempt(traits, call)
@@ -181,7 +181,7 @@ class ReplayProbe(DispatchProbe):
         return self._recorder.digest_many([tensor for tensor in tensors if _memory(tensor) not in written])
 
     def _replay(self, op: Any, attempt: _Attempt, ran: tuple[Any, Call], call_site: CallSite) -> None:
-        """Execute a call again and count what came of it; nothing of it reaches the script."""
+        """Execute a call again and count the result; nothing of it reaches the script."""
         traits, states = attempt.traits, attempt.states
         outcome, call = ran
         try:
@@ -217,7 +217,7 @@ class ReplayProbe(DispatchProbe):
             raise NotReplayable(SkipReason.UNDECLARED)
 
     def _compare(self, op: Any, attempt: _Attempt, outputs: list[Any], expected: bytes) -> Deviation | None:
-        """Execute a call again and return what differed in any of the repetitions."""
+        """Execute a call again and return the difference of any repetition."""
         times, states = self._recorder.settings.replay, attempt.states
         foreign = rules.is_foreign(attempt.traits)
         differing, example, moved = 0, None, False

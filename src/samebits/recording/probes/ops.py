@@ -97,7 +97,7 @@ class OpProbe(DispatchProbe):
         self.enter(_mode_class(self))
 
     def thread_state(self) -> ThreadState:
-        """Return what is known of the thread that calls this."""
+        """Return the facts of the thread that calls this."""
         return ThreadState({}, self._modules.stack(), self._recorder.thread())
 
     def call(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], thread: ThreadState) -> Any:
@@ -107,7 +107,7 @@ class OpProbe(DispatchProbe):
             op: the overload.
             args: its positional arguments.
             kwargs: its keyword arguments.
-            thread: what is known of the running thread.
+            thread: the facts of the running thread.
         """
         recorder = self._recorder
         known = self._specs.get(id(op))
@@ -174,7 +174,7 @@ class OpProbe(DispatchProbe):
     def _prepare(
         self, spec: OpSpec, thread: ThreadState, op: Any, arguments: tuple[Any, Any], inputs: list[Any]
     ) -> tuple[OpSubstitution | None, str, bytes]:
-        """Return what a substitution does around an op, its RNG source and the digest of its state."""
+        """Return the substitution at an op, the RNG source of the op and the digest of its state."""
         source, generator = self._generator(arguments[1], inputs) if spec.random else ("", None)
         substitution = None
         if self._substituter is not None and spec.text in self._substituted:
@@ -246,7 +246,7 @@ class OpProbe(DispatchProbe):
 
 
 def _entering(spec: OpSpec, inputs: list[Any], links: bytes) -> list[tuple[int, Any]]:
-    """Return by position what an op read that no recorded event wrote; nothing if it writes to it."""
+    """Return the inputs that no recorded event wrote, by position; none for an op that writes to them."""
     if spec.writes:
         return []
     writers = [writer for _, writer in struct.iter_unpack("<ii", links)]
@@ -260,7 +260,7 @@ def _seen_around(
     before: tuple[bytes, bytes, bytes],
     state: bytes,
 ) -> Seen:
-    """Combine what was seen before and after an op that writes to its arguments."""
+    """Combine the observations before and after an op that writes to its arguments."""
     digests, kinds, bases = before
     after, more_kinds, more_bases = observe(outputs)
     after = _hidden(after, spec.workspaces) if spec.workspaces else after
@@ -270,7 +270,7 @@ def _seen_around(
 
 
 def _seen_after(spec: OpSpec, inputs: list[Any], outputs: list[Any], state: bytes) -> Seen:
-    """Look once at everything after an op that left its inputs unchanged."""
+    """Observe inputs and outputs at once, after an op that left its inputs unchanged."""
     if spec.alias:
         digests, kinds, bases = observe(inputs)
         return inputs, outputs, digests + digests, kinds, bases, bases

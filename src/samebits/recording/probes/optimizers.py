@@ -46,7 +46,7 @@ class StateProbe:
         self._recorder.steps.close(infos, digests)
 
     def record(self, op: str, optimizer: Any = None) -> tuple[tuple[TensorInfo, ...], bytes]:
-        """Record the state; return what was recorded."""
+        """Record the state; return its descriptions and digests."""
         recorder = self._recorder
         with recorder.quietly:
             self._rng.record_states()

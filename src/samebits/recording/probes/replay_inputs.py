@@ -1,4 +1,4 @@
-"""Inputs for one more execution of an op: copies of what it writes to, generator states, another core."""
+"""Inputs for one more execution of an op: copies of written tensors, generator states, another core."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ class States:
         self._after = self._before
 
     def note_after(self) -> None:
-        """Save what the op left."""
+        """Save the states that the op left."""
         self._after = self._read()
 
     def as_before(self) -> None:
@@ -312,7 +312,7 @@ class Cores:
         The body must start no threads: they would stay on that core.
 
         Args:
-            op: what is repeated, such as `aten::index_put_`.
+            op: the op that is repeated, such as `aten::index_put_`.
         """
         cores = self._available(op)
         if not cores:

@@ -34,7 +34,7 @@ class Substituter:
 
     Args:
         recorder: whose events are watched.
-        substitution: what is kept or put in place.
+        substitution: the rules, and the record that kept values if this run gets some.
 
     Attributes:
         ops: names of the ops in the rules.
@@ -102,14 +102,14 @@ class Substituter:
             return self._recorder.digest_many([tensor])
 
     def load(self, captured: CapturedEvent) -> Mapping[int, bytes]:
-        """Return what the other run kept of an event."""
+        """Return the tensors of an event that the other run kept, as safetensors files, by position."""
         try:
             return {} if self._captured is None else self._captured.tensors(captured)
         finally:
             self._let_go()
 
     def count(self, rule: int, result: str) -> None:
-        """Note what came of an event: `placed`, `missing`, `misfit` or `cut`."""
+        """Count the result of one event: `placed`, `missing`, `misfit` or `cut`."""
         with self._lock:
             self._tally[rule, result] += 1
 
@@ -120,7 +120,7 @@ class Substituter:
             return self._bytes_left >= 0
 
     def recorded(self, seq: int, matches: Sequence[RuleMatch]) -> None:
-        """Write what was kept of an event that has a number now, each tensor once."""
+        """Write the kept tensors of an event that has a number now, each tensor once."""
         contents: dict[int, bytes] = {}
         for match in matches:
             contents.update(match.contents)
@@ -128,7 +128,7 @@ class Substituter:
             self._recorder.writer.capture(seq, position, data)
 
     def notes(self) -> list[Note]:
-        """Return what the user should know of the substitution."""
+        """Return notes for the user: values that were not kept, or not put in place."""
         notes = []
         cut = sum(self._tally[number, "cut"] for number in range(len(self.rules)))
         if cut:
@@ -161,7 +161,7 @@ class Substituter:
 
 
 class RuleMatch:
-    """An event that a rule matches, and what the run keeps of it or puts in its place.
+    """An event that a rule matches: its values are kept, or replaced by those of the other run.
 
     Args:
         substituter: the run's substituter.
@@ -169,7 +169,7 @@ class RuleMatch:
         captured: the event of the other run whose values are put in place; None for none.
 
     Attributes:
-        contents: what is kept of the event, as safetensors files, by position.
+        contents: the kept tensors of the event, as safetensors files, by position.
     """
 
     def __init__(self, substituter: Substituter, number: int, captured: CapturedEvent | None) -> None:
@@ -199,7 +199,7 @@ class RuleMatch:
         self.contents.update(contents)
 
     def show(self, tensors: Mapping[int, Any]) -> None:
-        """Keep what this event gave by itself, if no event of the rule was kept for that yet."""
+        """Keep this run's own values of the event, unless those of another event of the rule were kept."""
         if self.measures:
             self.substituter.shown.add(self.rule_number)
             self.keep(tensors)
@@ -223,7 +223,7 @@ class RuleMatch:
         return wanted if self.rule.replaces else {}
 
     def replace(self, tensors: Mapping[int, Any]) -> None:
-        """Keep tensors, or write to them what the other run kept of them."""
+        """Keep tensors, or overwrite them with the contents that the other run kept."""
         for position, contents in self.exchange(tensors).items():
             write_into(tensors[position], contents)
 
@@ -261,7 +261,7 @@ class OpSubstitution:
     Args:
         matches: of the call, one for each rule.
         op: executes the op.
-        listed: the tensors that it returned or wrote to, from what it returned and its arguments.
+        listed: gives the tensors that it returned or wrote to, from its result and its arguments.
         arguments: its positional and its keyword arguments.
         quietly: inside, ops are samebits' own.
     """
@@ -310,7 +310,7 @@ class OpSubstitution:
             first: position of its first output in the event.
 
         Returns:
-            what it is to return.
+            the result that the script gets.
         """
         if any(is_virtual(tensor) for tensor in self._listed(outcome, *self._arguments)):
             return outcome
@@ -326,7 +326,7 @@ class OpSubstitution:
         return outcome
 
     def recorded(self, seq: int) -> None:
-        """Write what was kept of the event, which has a number now."""
+        """Write the kept tensors of the event, which has a number now."""
         if self._matches:
             self._matches[0].substituter.recorded(seq, self._matches)
 
@@ -346,12 +346,12 @@ class OpSubstitution:
             generator.set_state(contents)
 
     def _copies(self, replaced: dict[int, Any]) -> Arguments:
-        """Copy the op's arguments with their tensors, so that what it writes to is not the script's."""
+        """Copy the op's arguments with their tensors, so that it does not write to the script's."""
         copies: Arguments = _copied(self._arguments, itertools.count(), replaced)
         return copies
 
     def _own_outputs(self, copies: Arguments, state: Any) -> list[Any]:
-        """Return what the op would have given without the values put in place."""
+        """Return the tensors that the op would have given without the values put in place."""
         args, kwargs = copies
         if state is None or self._generator is None:
             return self._listed(self._op(*args, **kwargs), args, kwargs)
@@ -363,7 +363,7 @@ class OpSubstitution:
             self._generator.set_state(after)
 
     def _put(self, outcome: Any, outputs: Mapping[int, Any], wanted: Mapping[int, Any]) -> Any:
-        """Put contents in place of outputs; give what the op is to return."""
+        """Put contents in place of outputs; return the result that the script gets."""
         if not wanted:
             return outcome
         given = argument_tensors(*self._arguments)
@@ -384,7 +384,7 @@ def _copied(value: Any, numbers: Iterator[int], replaced: Mapping[int, Any]) -> 
     Args:
         value: the arguments.
         numbers: counts the tensors, in order.
-        replaced: what is copied in place of some.
+        replaced: tensors that are copied in place of some, by number.
     """
     if hasattr(type(value), "untyped_storage"):
         return replaced.get(next(numbers), value).clone()

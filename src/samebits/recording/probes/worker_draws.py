@@ -87,7 +87,7 @@ class WorkerSink:
         self._draws.append((site, drawn))
 
     def take(self) -> tuple[WorkerDraw, ...]:
-        """Return what was kept since the last time."""
+        """Return the draws since the last call."""
         taken = tuple(self._draws)
         self._draws.clear()
         return taken
@@ -125,7 +125,7 @@ class WorkerDraws:
             self._patches.set(kind, LOADER_FETCH, self._fetching(vars(kind)[LOADER_FETCH]))
 
     def remove(self) -> None:
-        """Follow no workers; what arrives from those that live on is dropped."""
+        """Follow no workers; draws that still arrive are dropped."""
         self._installed = False
         if self.hand_over in self._recorder.before_batch:
             self._recorder.before_batch.remove(self.hand_over)
