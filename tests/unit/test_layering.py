@@ -43,7 +43,7 @@ PACKAGES = (
 )
 # Code that runs while the user's script does; but for what ends it, or shows how it ended.
 IN_SCRIPTS = set(PACKAGES[PACKAGES.index("_runtime") : PACKAGES.index("comparison")]) - {"digest", "causes"}
-AT_THE_END = {f"samebits.recording.{name}" for name in ("farewell", "_guard", "_leaving", "runner")} | {
+AT_THE_END = {f"samebits.recording.{name}" for name in ("closing", "_guard", "_leaving", "runner")} | {
     "samebits.checkpoint.sharded",  # passes it on when the other ranks know
     "samebits.checkpoint.folder",  # a thread, in which no handler runs
 }

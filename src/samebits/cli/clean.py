@@ -12,8 +12,7 @@ from samebits.cli.command import help_texts
 from samebits.cli.script_parser import CommandParser, days
 from samebits.cli.terminal import write
 from samebits.errors import EXIT_IDENTICAL
-from samebits.recording import children
-from samebits.recording.naming import DEFAULT_FOLDER, FOLDER_SUFFIX, SUFFIX
+from samebits.recording.naming import CHILDREN_SUFFIX, DEFAULT_FOLDER, FOLDER_SUFFIX, SUFFIX
 from samebits.records.creation import sidecars
 from samebits.records.log import is_written
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _DAY_S = 86400.0
-_SUFFIXES = "|".join(map(re.escape, (FOLDER_SUFFIX, children.FOLDER_SUFFIX)))
+_SUFFIXES = "|".join(map(re.escape, (FOLDER_SUFFIX, CHILDREN_SUFFIX)))
 _FOLDER = re.compile(rf".+-(verify|resume)-\d+|.+-\d+({_SUFFIXES})")
 _FILE = re.compile(r".+-\d+" + re.escape(SUFFIX))
 

@@ -22,7 +22,7 @@ from samebits.cli.terminal import write
 from samebits.environment.distributed import rank_facts
 from samebits.errors import SamebitsError
 from samebits.interventions.plan import combine
-from samebits.recording.farewell import ending_text
+from samebits.recording.closing import ending_text
 from samebits.recording.launch import Launch, launch, replace_process
 from samebits.recording.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
 from samebits.recording.settings import RecordingSettings
@@ -82,7 +82,7 @@ class RunCommand:
         in_place = options.own_process and os.name == "posix"
         settings = RecordingSettings(
             record=str(record),
-            farewell=str(record) if in_place else "",
+            shown_as=str(record) if in_place else "",
             level=Level(options.level),
             max_steps=options.steps,
             progress=wants_progress(options),

@@ -212,7 +212,7 @@ def _compare(
     order = {name: position for position, name in enumerate([*a, *(name for name in b if name not in a)])}
     difference.pairs += sorted(pairs, key=lambda pair: order[pair.role, pair.name])
     difference.moved += matched.moved
-    difference.lone += len(lone) + matched.kept
+    difference.lone += len(lone) + matched.unchanged
 
 
 def _match(pair: Pair[Named], before: Pair[Named], excluded: Collection[str]) -> Match:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _TOOLS = frozenset({"pip", "venv", "ensurepip"})
 _COMPILER = "_inductor"
-_PLAIN_WORDS = re.compile(r"[\w./:=,@%+ \t-]+")
+_PLAIN = re.compile(r"[\w./:=,@%+ \t-]+")
 _TRAINS = re.compile(
     r"(?:^|[/\s'\"=(])(?:i?python[\d.]*|pypy[\d.]*|torchrun|accelerate|deepspeed|mpirun|mpiexec|srun)(?=[\s'\"]|$)"
     r"|\.(?:py|sh|ipynb)(?=[\s'\";]|$)"
@@ -25,49 +25,49 @@ _TRAINS = re.compile(
 _TRAINS_NOTHING = re.compile(r"\s-(?:V|-version|h|-help)\b|\s-m\s*(?:pip|venv|ensurepip)\b|_inductor")
 
 
-def shell_words(command: str) -> list[str] | None:
-    """Return the words of a shell command that is one program and its arguments; None for any other."""
-    if not _PLAIN_WORDS.fullmatch(command):
+def split_command(command: str) -> list[str] | None:
+    """Split a shell command that is one program and its arguments; return None for any other."""
+    if not _PLAIN.fullmatch(command):
         return None
-    words = command.split()
-    return None if not words or "=" in words[0] else words
+    argv = command.split()
+    return None if not argv or "=" in argv[0] else argv
 
 
 def may_train(command: str) -> bool:
     """Tell whether a command that is not recorded may train: it runs Python, a launcher or a shell script.
 
     Args:
-        command: its words, joined.
+        command: as one text.
     """
     if not _TRAINS.search(command) or _TRAINS_NOTHING.search(command):
         return False
-    # What asks a fresh interpreter for something trains nothing without torch.
+    # A short program in the command itself asks the interpreter something, unless it names torch.
     return not re.search(r"python[\d.]*\s+(?:-\w+\s+)*-c\b", command) or "torch" in command
 
 
-def with_variable(words: Sequence[str], variable: str, value: str) -> str:
+def with_variable(argv: Sequence[str], variable: str, value: str) -> str:
     """Return a shell command that runs a program with one more variable in its environment."""
-    return f"{variable}={shlex.quote(value)} exec {shlex.join(words)}"
+    return f"{variable}={shlex.quote(value)} exec {shlex.join(argv)}"
 
 
-def python_program(words: Sequence[str], folder: Any = None) -> tuple[list[str], Target] | None:
+def python_program(argv: Sequence[str], folder: Any = None) -> tuple[list[str], Target] | None:
     """Return the interpreter options and the script or module of a command that runs this interpreter.
 
     Args:
-        words: the command.
+        argv: the command.
         folder: where it is run; None for the working folder.
 
     Returns:
         None for other programs, for code that is given as text, and for tools that train nothing.
     """
-    program = shutil.which(words[0]) if words else None
+    program = shutil.which(argv[0]) if argv else None
     if program is None:
         return None
     if _is_interpreter(program):
-        options = interpreter_options(words)
-        target = _target(list(words[1:]))
+        options = interpreter_options(argv)
+        target = _target(list(argv[1:]))
     elif _is_interpreter(_shebang(program)):
-        options, target = [], Target(program, None, tuple(words[1:]))
+        options, target = [], Target(program, None, tuple(argv[1:]))
     else:
         return None
     if target is None or target.module in _TOOLS or _COMPILER in (target.script or target.module or ""):
@@ -77,19 +77,19 @@ def python_program(words: Sequence[str], folder: Any = None) -> tuple[list[str],
     return options, target
 
 
-def _target(words: list[str]) -> Target | None:
+def _target(arguments: list[str]) -> Target | None:
     """Return the script or module that follows the interpreter in a command."""
-    while words:
-        word = words.pop(0)
-        if word in ("-c", "-", "-i", "-V", "-h") or word.startswith("--"):
+    while arguments:
+        argument = arguments.pop(0)
+        if argument in ("-c", "-", "-i", "-V", "-h") or argument.startswith("--"):
             return None
-        if word.startswith("-") and word.endswith("m") and word[1:2] not in ("W", "X"):
-            return Target(None, words[0], tuple(words[1:])) if words else None
-        if word in ("-W", "-X"):
-            del words[:1]
-        elif not word.startswith("-"):
-            return Target(word, None, tuple(words))
-        elif "c" in word[1:] and word[1:2] not in ("W", "X"):
+        if argument.startswith("-") and argument.endswith("m") and argument[1:2] not in ("W", "X"):
+            return Target(None, arguments[0], tuple(arguments[1:])) if arguments else None
+        if argument in ("-W", "-X"):
+            del arguments[:1]
+        elif not argument.startswith("-"):
+            return Target(argument, None, tuple(arguments))
+        elif "c" in argument[1:] and argument[1:2] not in ("W", "X"):
             return None
     return None
 

@@ -16,7 +16,6 @@ from samebits.switches.startup import FIXED, LAYOUT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from samebits._runtime.frames import Site
     from samebits.recording._steps import Steps
     from samebits.recording.runner import RunResult
     from samebits.rng.script_seeds import ScriptSeed
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ControlledRun:
-    """Holds the activation of a run that is recorded.
+    """The control of a recorded run.
 
     Args:
         control: what is asked for.
@@ -39,7 +38,7 @@ class ControlledRun:
         self._steps = steps
         self._drifts: list[str] = []
         self._process = os.getpid()
-        self._activation = Activation(control, fresh_process=True, warn=self._warn)
+        self._activation = Activation(control, fresh_process=True, warn=lambda text, _site: say(text))
         self._threads = ThreadWatch()
 
     def start(self) -> None:
@@ -56,21 +55,23 @@ class ControlledRun:
         self._activation.stop()
 
     def facts(self) -> dict[str, Any]:
-        """Return what the record keeps: what was asked for, what came of it, and what changed later."""
-        report = self._activation.report
-        rows = {row.name: row._asdict() for row in report.switches}
-        asked = {**self._control.to_dict(), "run_seed": report.seed}
-        seeds = [seed.to_dict() for seed in self._activation.script_seeds]
-        more = {"warnings": list(report.warnings), "drifts": self._drifts, "script_seeds": seeds}
-        first = self._threads.first
-        more["threads_beside"] = None if first is None else dataclasses.asdict(first)
-        return {**asked, "results": rows, **more}
+        """Return what the record holds of the control: the request, its results, and later drift."""
+        report, thread = self._activation.report, self._threads.first
+        return {
+            **self._control.to_dict(),
+            "run_seed": report.seed,
+            "results": {row.name: row._asdict() for row in report.switches},
+            "warnings": list(report.warnings),
+            "drifts": self._drifts,
+            "script_seeds": [seed.to_dict() for seed in self._activation.script_seeds],
+            "threads_beside": None if thread is None else dataclasses.asdict(thread),
+        }
 
     def conclude(self, result: RunResult) -> SamebitsError | None:
-        """Say what to do about an op that refused to run under deterministic algorithms.
+        """Tell of seeds and threads that control does not reach, and of an op that refused to run.
 
         Returns:
-            why drift ended the run, if it did.
+            the error of the drift that ended the run; None if none did.
         """
         self._tell_of_seeds()
         self._tell_of_threads()
@@ -107,9 +108,6 @@ class ControlledRun:
                 "allocated from then on may have other addresses in each run, so that the order of sets of "
                 "objects, or of sorting by id, is not held"
             )
-
-    def _warn(self, message: str, _: Site | None) -> None:
-        self._say(message)
 
     def _check(self, *_: object) -> None:
         try:

@@ -65,10 +65,10 @@ def end_after_grace(status: int, exit_now: Callable[[int], None]) -> None:
 
 def _flush_files() -> None:
     """Write what is in the buffers of files that are open, in Python and in C."""
-    for thing in gc.get_objects():
-        if issubclass(type(thing), (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)):
+    for obj in gc.get_objects():
+        if issubclass(type(obj), (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)):
             with contextlib.suppress(Exception):  # closed, or its file is full
-                thing.flush()
+                obj.flush()
     with contextlib.suppress(Exception):
         ctypes.CDLL(None).fflush(None)
 

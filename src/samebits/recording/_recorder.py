@@ -61,7 +61,7 @@ class Quiet(threading.local):
 
 
 class TensorReader(NamedTuple):
-    """The functions that look at tensors; they are there once torch is imported.
+    """The functions that read tensors; they can be imported once torch is.
 
     Args:
         digest_many: gives 16 bytes for each tensor.
@@ -101,9 +101,9 @@ class Recorder:
     Attributes:
         sites: finds the lines of the user's code.
         steps: counts them, and ends the run.
-        seen: what the script does.
-        quietly: what runs inside is not recorded.
-        failures: what went wrong in probes.
+        seen: the parts of training that were seen.
+        quietly: a context in which nothing is recorded.
+        failures: the errors in probes.
         before_batch: called with a batch and the frame that asks for it.
         on_tensors: called with each event that shows tensors.
         next_seq: gives the number of the next event.
@@ -165,20 +165,20 @@ class Recorder:
     def _forked(self) -> None:
         self._active = False
 
-    def read_by(self, tensors: TensorReader) -> None:
-        """Set the functions that look at tensors, now that torch is imported."""
+    def set_reader(self, tensors: TensorReader) -> None:
+        """Set the functions that read tensors, now that torch is imported."""
         self._tensors = tensors
 
-    def link_by(self, links: Callable[[int, bytes, bool], bytes]) -> None:
-        """Have events name the events that wrote what they show.
+    def set_links(self, links: Callable[[int, bytes, bool], bytes]) -> None:
+        """Have each event name the events that wrote its tensors.
 
         Args:
             links: gives the writers from an event's number, addresses, and whether their contents are new.
         """
         self._links = links
 
-    def substitute_by(self, substituter: Substituter | None) -> None:
-        """Have some values replaced; with None, no longer."""
+    def set_substituter(self, substituter: Substituter | None) -> None:
+        """Set the object that replaces some values; None for none."""
         self._substituter = substituter
 
     def digest_many(self, tensors: Sequence[Any]) -> bytes:
@@ -207,7 +207,7 @@ class Recorder:
         return text_id
 
     def digests(self, tensors: Sequence[Any]) -> bytes:
-        """Return 16 bytes per tensor; ops that this runs are not recorded."""
+        """Return 16 bytes per tensor, zeros for one that cannot be read, without recording any op."""
         with self.quietly:
             try:
                 return self.digest_many(tensors)
@@ -233,7 +233,7 @@ class Recorder:
             layout_id = self._infos[key] = self.writer.layout(infos)
         return layout_id
 
-    def look(self, role: Role, names: tuple[str, ...], tensors: Sequence[Any]) -> tuple[int, bytes]:
+    def observe(self, role: Role, names: tuple[str, ...], tensors: Sequence[Any]) -> tuple[int, bytes]:
         """Return the layout and the digests of some tensors that share a role."""
         try:
             with self.quietly:
@@ -255,25 +255,25 @@ class Recorder:
         names: tuple[str, ...],
     ) -> None:
         """Record an event that shows some tensors as values: a batch, a loss, a read, a save."""
-        layout, digests = self.look(_GRAD if kind is _GRAD_KIND else _VALUE, names, tensors)
+        layout, digests = self.observe(_GRAD if kind is _GRAD_KIND else _VALUE, names, tensors)
         self.event(kind, op, self.sites.find(frame), layout, digests, tensors)
 
     def event(
         self, kind: EventKind, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any]
     ) -> int:
-        """Record one event outside the op stream and give its number."""
+        """Record one event outside the op stream and return its number."""
         return self._add((kind, op, ""), site, layout, digests, tensors)
 
     def state(
         self, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any], owned: str
     ) -> int:
-        """Record a `step` event; `owned` says what belongs to the optimizer that stepped."""
+        """Record a `step` event; `owned` names the tensors of the optimizer that stepped."""
         return self._add((EventKind.STEP, op, owned), site, layout, digests, tensors)
 
     def shared(
         self, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any], text: str
     ) -> int:
-        """Record a `collective` event: what the ranks of a run have in common."""
+        """Record a `collective` event: state that the ranks of a run share, with a description."""
         return self._add((EventKind.COLLECTIVE, op, text), site, layout, digests, tensors)
 
     def _add(
@@ -289,7 +289,7 @@ class Recorder:
         links = b""
         if self._links is not None:
             links = self._links(seq, self._tensors.addresses(tensors), kind is _BATCH)
-        if links:  # what is no tensor (a scalar of an optimizer's state) was written by no event
+        if links:  # a scalar of an optimizer's state is no tensor, and no event wrote it
             links += _UNLINKED * ((len(digests) >> 4) - len(tensors))
         text = self.writer.text
         self.writer.add(
@@ -301,7 +301,7 @@ class Recorder:
         return seq
 
     def remark(self, kind: EventKind, op: str, site: int | None, arguments: str) -> int:
-        """Record an event that has no tensors, such as a seeding, and give its number."""
+        """Record an event that has no tensors, such as a seeding, and return its number."""
         text, seq = self.writer.text, self.next_seq()
         self.writer.add(
             (seq, _KIND_CODE[kind], self.step, text(op), site, None, self._empty, self.thread(),
@@ -328,7 +328,7 @@ class Recorder:
 
 
 def describe(role: Role, name: str, tensor: Any) -> TensorInfo:
-    """Return what a record says of a tensor beside its digest."""
+    """Return the description of a tensor in a record: role, name, dtype, shape."""
     return TensorInfo(role, name, str(tensor.dtype).removeprefix("torch."), shape_of(tensor))
 
 

@@ -120,7 +120,7 @@ class ValueLog:
         self._recorder = recorder
         self._path = path
         self._patches = Patches()
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._held: list[_Held] = []
         self._saved: set[str] = set()
         self._started = time.time()
@@ -139,7 +139,7 @@ class ValueLog:
         """Write what is left, and the last line; put back what was replaced."""
         self._recorder.on_tensors.remove(self._observe)
         self._patches.restore()
-        with self._turn:
+        with self._lock:
             self._flush()
             torch = sys.modules.get("torch")
             threads = getattr(torch, "get_num_threads", lambda: None)()
@@ -157,7 +157,7 @@ class ValueLog:
             return
         caller = self._recorder.sites.known(site)
         name = "" if caller is None else f"{os.path.basename(caller.file)}:{caller.line}"
-        with self._turn:
+        with self._lock:
             self._held.append(
                 _Held([source, name, self._recorder.step], scalars[0].detach().clone().reshape(()))
             )
@@ -213,7 +213,7 @@ class ValueLog:
 
     def _log(self, metrics: tuple[dict[str, float], int | None]) -> None:
         numbers, step = metrics
-        with self._turn:
+        with self._lock:
             self._held += [_Held(["logged", name, step], value) for name, value in numbers.items()]
             self._flush()
 

@@ -1,4 +1,4 @@
-"""The steps of a run: where each ends, when it was, and limits of what a recording may take."""
+"""The steps of a run: their number, their times, the limits at which the run ends, and noise between them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,6 @@ if TYPE_CHECKING:
     from samebits.recording.state_equality import Name
     from samebits.records.events import Event, TensorInfo
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from samebits.records.events import TensorInfo
-
     Listener = Callable[[tuple[TensorInfo, ...], bytes], None]
 
 
@@ -60,13 +55,13 @@ class Steps:
         """
         self._listeners.insert(0 if first else len(self._listeners), listener)
 
-    def leave(self, listener: Listener) -> None:
-        """Call it no more; does nothing for one that does not listen."""
+    def stop_listening(self, listener: Listener) -> None:
+        """Stop calling a function; does nothing for one that is not called."""
         if listener in self._listeners:
             self._listeners.remove(listener)
 
     def close(self, infos: tuple[TensorInfo, ...], digests: bytes) -> None:
-        """Close a step: what listens decides whether the run goes on.
+        """Count a step and call the listeners, one of which may end the run.
 
         Args:
             infos: describe the state; empty where none was recorded.
@@ -81,17 +76,17 @@ class Steps:
         self.count -= 1
 
     def end_by(self, end: Callable[[], None]) -> None:
-        """Have the run ended by that function, which ends the process and does not go back to the script."""
+        """Set the function that ends the run: it ends the process and does not return to the script."""
         self._end = end
 
     def end_run(self) -> None:
-        """End the run where it is; does nothing where the recording is not of a whole run."""
+        """End the run here; does nothing where only a part of a process is recorded."""
         self._end()
 
 
 _AHEAD_BYTES = 64 << 20
 State: TypeAlias = "tuple[tuple[TensorInfo, ...], bytes]"
-"""Descriptions and digests of what one boundary shows."""
+"""Descriptions and digests of the tensors at one boundary."""
 
 
 class StepLimit:
@@ -135,7 +130,7 @@ class ReferenceLimit:
         self._recorder = recorder
         self._excluded = frozenset(excluded)
         self._reader = RecordReader(path)
-        self._turn = threading.Lock()  # a script may make its steps in several threads
+        self._lock = threading.Lock()  # a script may make its steps in several threads
         self._threads: set[str] = set()
         self._in_order = True
         self._ahead: deque[Event] = deque()
@@ -150,7 +145,7 @@ class ReferenceLimit:
         """End the run at the first boundary whose state differs."""
         if not infos or not self._in_order:
             return
-        with self._turn:
+        with self._lock:
             self._threads.add(threading.current_thread().name)
             if self._goes_on(infos, digests):
                 return
@@ -278,6 +273,8 @@ class StepClock:
         steps: counts them, and ends the run.
     """
 
+    broken = ""  # nothing is written before the end
+
     def __init__(self, settings: RecordingSettings) -> None:
         self._settings = settings
         self._imports = PostImport()
@@ -293,10 +290,8 @@ class StepClock:
         self._imports.on_torch(self._install)
         self._imports.install()
 
-    broken = ""  # nothing is written before the end
-
     def finish(self, ending: Ending, control: dict[str, Any] | None = None, *, single: bool = True) -> None:  # noqa: ARG002 - as of a recording
-        """Write what was seen.
+        """Write the times and how the run ended.
 
         Args:
             ending: how the run ended.
@@ -345,4 +340,4 @@ class StepClock:
     @staticmethod
     def _has_optimizer() -> bool:
         optimizer = sys.modules["torch.optim"].Optimizer
-        return any(isinstance(thing, optimizer) for thing in gc.get_objects())
+        return any(isinstance(obj, optimizer) for obj in gc.get_objects())

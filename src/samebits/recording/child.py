@@ -18,14 +18,9 @@ from samebits.recording._controlled import ControlledRun
 from samebits.recording._leaving import end_after_grace, leave
 from samebits.recording._overlay import Overlay
 from samebits.recording._steps import StepClock
-from samebits.recording.children import (
-    ChildRecords,
-    children_folder,
-    forget,
-    has_trained,
-    remove_records,
-)
-from samebits.recording.farewell import ErrorLines, Farewell
+from samebits.recording.children import ChildRecords, forget, has_trained, remove_records
+from samebits.recording.closing import ErrorLines, RecordCloser
+from samebits.recording.naming import children_folder
 from samebits.recording.runner import RunResult, Target, last_line, run_target
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
@@ -44,7 +39,7 @@ def target_of(arguments: list[str]) -> Target:
 
 
 def main(arguments: list[str]) -> int:
-    """Record a script; give its exit status.
+    """Record a script and return its exit status.
 
     Args:
         arguments: `[script, *arguments]` or `["-m", module, *arguments]`.
@@ -61,8 +56,8 @@ def main(arguments: list[str]) -> int:
     timed = settings.level == Level.CLOCK
     session = StepClock(settings) if timed else RecordingSession(settings, tuple(arguments))
     lines = ErrorLines()
-    farewell = Farewell(settings.record, settings.farewell, lines) if settings.farewell else None
-    run = _Run(session, *_begin(session, settings, lines.say), lines, farewell)
+    closer = RecordCloser(settings.record, settings.shown_as, lines) if settings.shown_as else None
+    run = _Run(session, *_begin(session, settings, lines.say), lines, closer)
     if isinstance(session, RecordingSession) and not settings.replay:
         run.record_children(settings, session.note_unrecorded)
     overlay = Overlay(settings.overlay)
@@ -87,7 +82,7 @@ class _Run:
         controlled: its control, if any.
         portable: its portable mode, if it is in it.
         lines: where samebits says things.
-        farewell: says what came of the recording.
+        closer: closes the record and describes it; None where a parent does that.
 
     Attributes:
         results: how the script ended; empty before it has.
@@ -99,18 +94,18 @@ class _Run:
         controlled: ControlledRun | None,
         portable: PortableRun | None,
         lines: ErrorLines,
-        farewell: Farewell | None,
+        closer: RecordCloser | None,
     ) -> None:
         self.results: list[RunResult] = []
         self._session = session
         self._controlled = controlled
         self._portable = portable
         self._lines = lines
-        self._farewell = farewell
+        self._closer = closer
         self._children: ChildRecords | None = None
         self._process = os.getpid()
         self._exit: Callable[[int], None] = os._exit
-        self._turn = threading.RLock()  # a thread may end the run while the script ends by itself
+        self._lock = threading.RLock()  # a thread may end the run while the script ends by itself
         self._closed = False
         session.steps.end_by(self.stop)
 
@@ -126,16 +121,18 @@ class _Run:
         """Close the record, once, and not in a process that the script forked."""
         if os.getpid() != self._process:
             return
-        with self._turn:
+        with self._lock:
             if self._closed:
                 return
             self._closed = True
             PATCHED.process_ends()
             controlled, portable = self._controlled, self._portable
-            facts = {**(controlled.facts() if controlled else {}), **_portable_facts(portable)}
+            facts = {} if controlled is None else controlled.facts()
+            if portable is not None:
+                facts["portable_run"] = portable.facts()
             self._session.finish(_ending(self.results), facts, single=False)
-            if self._farewell is None:  # else it says so
-                self._lines.tell(self._session.broken)
+            if self._session.broken and self._closer is None:  # else it says so
+                self._lines.say(self._session.broken)
             for active in (portable, controlled):
                 if active is not None:
                     active.stop()
@@ -144,11 +141,11 @@ class _Run:
             session = self._session
             if isinstance(session, RecordingSession) and session.settings.child and not has_trained(session):
                 forget(session)
-            if self._farewell is not None:
-                self._farewell.say(session.broken)
+            if self._closer is not None:
+                self._closer.close(session.broken)
 
     def conclude(self) -> None:
-        """Say what control has to say once the script has ended.
+        """Tell the user what control has to report, once the script has ended.
 
         Raises:
             SamebitsError: drift was to end the run.
@@ -162,7 +159,7 @@ class _Run:
         """End the run here and now, because its limit is reached; does not return."""
         if os.getpid() != self._process:
             return
-        with self._turn:
+        with self._lock:
             end_after_grace(0, self._exit)  # closing may wait for what this thread holds
             self.results[:] = [RunResult(0, stopped=True)]
             try:
@@ -191,7 +188,7 @@ class _Run:
 def _begin(
     session: RecordingSession | StepClock, settings: RecordingSettings, say: Callable[[str], None]
 ) -> tuple[ControlledRun | None, PortableRun | None]:
-    """Put recording and control in place, in the order in which they are to be called."""
+    """Start recording, control and portable mode, in the order in which they are to be called."""
     session.start()
     control = settings.control
     if settings.interventions:
@@ -207,10 +204,6 @@ def _begin(
     if portable is not None:
         portable.start()  # last, so that the recorder's modes are entered later and see the script's ops
     return controlled, portable
-
-
-def _portable_facts(portable: PortableRun | None) -> dict[str, Any]:
-    return {} if portable is None else {"portable_run": portable.facts()}
 
 
 def _handled_error(status: int) -> str:

@@ -16,7 +16,6 @@ import shlex
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.builtin_proxies import leave_no_line, proxy_of
@@ -24,20 +23,20 @@ from samebits._runtime.child_bootstrap import CHILDREN, Payload, Phase
 from samebits._runtime.frames import calling_frame, ignored
 from samebits._runtime.imports import PostImport, own_package
 from samebits._runtime.patching import PATCHED, Patches
-from samebits.recording._child_commands import may_train, python_program, shell_words, with_variable
+from samebits.recording._child_commands import may_train, python_program, split_command, with_variable
 from samebits.recording.launch import command_of
+from samebits.recording.naming import CHILDREN_SUFFIX, SUFFIX, children_folder
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
 from samebits.rng.active import PROCESS, thread_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
     from types import ModuleType
 
     from samebits.recording.session import RecordingSession
     from samebits.switches.switch import Control
 
-FOLDER_SUFFIX = ".children"
-SUFFIX = ".sbr"
 _POOLS = (
     "multiprocessing.pool",
     "concurrent.futures.process",
@@ -48,16 +47,11 @@ _SERVICES = ("torch.", "multiprocessing.", "concurrent.", "joblib.")
 _SPAWNED_BY_TORCH = "torch.multiprocessing.spawn"
 
 
-def children_folder(record: str) -> Path:
-    """Return the folder with the records of a process's children."""
-    return Path(os.path.abspath(record)).with_suffix(FOLDER_SUFFIX)
-
-
 def remove_records(folder: Path) -> None:
     """Remove the records of children that a folder holds, and what is empty then."""
     with suppress(OSError):
         for path in list(folder.iterdir()):
-            if path.suffix == FOLDER_SUFFIX:
+            if path.suffix == CHILDREN_SUFFIX:
                 remove_records(path)
             elif path.name.endswith((SUFFIX, f"{SUFFIX}-log")):
                 path.unlink()
@@ -104,9 +98,9 @@ class ChildRecords:
         reference = str(children_folder(own.reference) / f"{name}{SUFFIX}") if own.reference else ""
         record = str(self._folder / f"{name}{SUFFIX}")
         return replace(
-            own, record=record, reference=reference if _is_file(reference) else "", child=True, control=None,
-            progress=False, overwrite=True, ranks=None, state_log="", kill_after=None, values="",
-            earlier=None, effects="", farewell="", replay=0,
+            own, record=record, reference=reference if os.path.isfile(reference) else "", child=True,
+            control=None, progress=False, overwrite=True, ranks=None, state_log="", kill_after=None,
+            values="", earlier=None, effects="", shown_as="", replay=0,
         )  # fmt: skip
 
     def _patch_popen(self, subprocess: ModuleType) -> None:
@@ -136,7 +130,7 @@ class ChildRecords:
         self._patches.set(os, "system", proxy_of(original, system))
 
     def _patch_forks(self) -> None:
-        """Take note where the script itself forks, or becomes another program: neither is followed."""
+        """Note where the script itself forks, or becomes another program: neither is followed."""
 
         def watch(name: str, describe: Callable[..., str]) -> None:
             original, get_frame = getattr(os, name), calling_frame
@@ -165,17 +159,17 @@ class ChildRecords:
     def _recorded(self, args: Any, rest: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """Return the command and the other arguments of `_execute_child` for a recorded child."""
         executable, preexec, close, passed, folder, variables, startup, flags, shell, *pipes = rest
-        words = (
+        argv = (
             [os.fsdecode(args)]
             if isinstance(args, (str, bytes, os.PathLike))
             else list(map(os.fsdecode, args))
         )
         if executable is not None:
-            self._leave([os.fsdecode(executable), *words[1:]])
+            self._note_unrecorded([os.fsdecode(executable), *argv[1:]])
             return args, rest
         if shell:
-            return self._recorded_text(" ".join(words), folder) or args, rest
-        program = self._program(words, folder)
+            return self._recorded_text(" ".join(argv), folder) or args, rest
+        program = self._program(argv, folder)
         if program is None:
             return args, rest
         environment = {**(os.environ if variables is None else variables), ENVIRONMENT_NAME: program[1]}
@@ -184,24 +178,24 @@ class ChildRecords:
 
     def _recorded_text(self, command: str, folder: Any) -> str | None:
         """Return a shell command changed so that its child is recorded; None where it stays as it is."""
-        words = shell_words(command)
-        if words is None:
-            self._leave([command])
+        argv = split_command(command)
+        if argv is None:
+            self._note_unrecorded([command])
             return None
-        program = self._program(words, folder)
+        program = self._program(argv, folder)
         return None if program is None else with_variable(program[0], ENVIRONMENT_NAME, program[1])
 
-    def _leave(self, words: Sequence[str]) -> None:
-        """Take note of a command that is not recorded."""
-        command = words[0] if len(words) == 1 else shlex.join(words)
+    def _note_unrecorded(self, argv: Sequence[str]) -> None:
+        """Note a command that is not recorded and may train."""
+        command = argv[0] if len(argv) == 1 else shlex.join(argv)
         if may_train(command):
             self._unrecorded(command)
 
-    def _program(self, words: list[str], folder: Any) -> tuple[list[str], str] | None:
+    def _program(self, argv: list[str], folder: Any) -> tuple[list[str], str] | None:
         """Return the command of a recorded child and its settings; None where it is not recorded."""
-        program = python_program(words, folder)
+        program = python_program(argv, folder)
         if program is None:
-            self._leave(words)
+            self._note_unrecorded(argv)
             return None
         options, target = program
         stem = os.path.basename(target.script) if target.script is not None else str(target.module)
@@ -237,7 +231,7 @@ class ChildRecords:
         self._patches.set(base, "_bootstrap", _bootstrap)
 
     def _begin_quietly(self, name: str, sessions: list[Any]) -> None:
-        """Record this process if it has a name; what goes wrong is not the import's business."""
+        """Record this process if it has a name; an error does not reach the import that calls this."""
         if name:
             with ignored(), own_package():
                 sessions.append(self._begin(name))
@@ -319,7 +313,3 @@ def _name_of(process: Any) -> str:
     name = "pool" if home in _POOLS else getattr(target, "__name__", None) or type(process).__name__
     number = ".".join(str(part) for part in getattr(process, "_identity", ()))
     return re.sub(r"[^\w.-]", "_", f"{name}-{number}")[:100]
-
-
-def _is_file(path: str) -> bool:
-    return os.path.isfile(path)

@@ -147,12 +147,8 @@ def tensor_difference(a: Any, b: Any) -> Difference:
     """Compare two tensors of the same dtype and shape bit by bit.
 
     Args:
-        a: a strided tensor whose dtype `samebits.recording.distance` knows; of a quantized one the integers
-            are compared.
+        a: a strided tensor of one of the dtypes in `KNOWN`; of a quantized one the integers are compared.
         b: the same of the other run.
-
-    Returns:
-        As `element_difference`.
 
     Raises:
         ValueError: the dtypes or shapes differ, or the dtype is not known.

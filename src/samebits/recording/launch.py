@@ -77,11 +77,11 @@ class Command:
     """A program to be started; the other fields are those of `Launch`.
 
     Args:
-        words: the program and its arguments.
+        argv: the program and its arguments.
         environment: all of its variables.
     """
 
-    words: list[str]
+    argv: list[str]
     environment: Mapping[str, str]
     output: str = "inherit"
     stdin: int | None = None
@@ -189,7 +189,7 @@ def _started(command: Command) -> subprocess.Popen[bytes]:
     with fixed_layout(fixed=command.fixed_layout):
         try:
             return subprocess.Popen(
-                command.words,
+                command.argv,
                 env=command.environment,
                 cwd=command.folder,
                 stdin=command.stdin,
@@ -199,7 +199,7 @@ def _started(command: Command) -> subprocess.Popen[bytes]:
                 preexec_fn=ended_with_parent(),  # noqa: PLW1509 - it calls the kernel and nothing else
             )
         except OSError as error:
-            raise not_started(command.words[0], error) from None
+            raise not_started(command.argv[0], error) from None
 
 
 def _outcome(status: int, told: int | None, *, timed_out: bool) -> Outcome:
@@ -237,9 +237,9 @@ def deliver(outcome: Outcome) -> None:
 
 
 def _command(request: Launch) -> Command:
-    words, environment = _prepared(request)
+    argv, environment = _prepared(request)
     return Command(
-        words,
+        argv,
         environment,
         output=request.output,
         stdin=request.stdin,
@@ -328,8 +328,8 @@ def command_of(target: Target, options: Sequence[str]) -> list[str]:
         target: what it runs.
         options: of the interpreter.
     """
-    what = [target.script] if target.script is not None else ["-m", str(target.module)]
-    return [sys.executable, *options, "-c", BOOTSTRAP, LOCATION, *what, *target.arguments]
+    script = [target.script] if target.script is not None else ["-m", str(target.module)]
+    return [sys.executable, *options, "-c", BOOTSTRAP, LOCATION, *script, *target.arguments]
 
 
 def interpreter_options(command: Sequence[str]) -> list[str]:

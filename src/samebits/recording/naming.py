@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +13,18 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER = Path(".samebits")
 SUFFIX = ".sbr"
 FOLDER_SUFFIX = ".ranks"  # of the folder with the records of all ranks of a distributed run
+CHILDREN_SUFFIX = ".children"  # of the folder with the records of the processes that a run started
 
 
 def target_name(target: Target) -> str:
     """Return a file name made from the script's or module's name."""
     name = Path(target.script).stem if target.script is not None else str(target.module)
     return re.sub(r"[^\w.-]+", "_", name).strip(".") or "script"
+
+
+def children_folder(record: str) -> Path:
+    """Return the folder with the records of a process's children."""
+    return Path(os.path.abspath(record)).with_suffix(CHILDREN_SUFFIX)
 
 
 def next_free(folder: Path, stem: str, suffix: str = "") -> Path:

@@ -73,7 +73,7 @@ class Skipped:
     """An op that was not executed again.
 
     Args:
-        reason: why; words that no member has come from another version of samebits.
+        reason: why; text that no member has comes from another version of samebits.
         op: `aten::empty.memory_format`.
         calls: how often.
         error: the class of the error, if the reason is `FAILED`.
@@ -112,8 +112,8 @@ class ReplaySummary:
 
     Args:
         times: how often each was executed again.
-        calls: how many calls of ops were.
-        ops: how many ops these were.
+        calls: how many calls of ops were executed again.
+        ops: how many different ops were called.
         steps: in how many steps.
         unrepeated: those that gave other bits, in the order in which they first did.
         skipped: those that were not executed again, the most frequent first.

@@ -77,7 +77,8 @@ class RecordingSession:
         self.settings = settings
         self._facts = environment.collect_at_start()
         info = RunInfo(command, settings.level, "running", environment=self._environment(self._facts))
-        wait = math.inf if _has_fixed_addresses(settings) else FLUSH_SECONDS
+        # Where each run is to allocate the same, nothing may be done by the clock.
+        wait = math.inf if settings.fixes_addresses else FLUSH_SECONDS
         masker = Masker(command, os.environ, no_arguments=settings.no_arguments)
         self.writer = RecordWriter(
             settings.record, info, overwrite=settings.overwrite, masker=masker, flush_seconds=wait
@@ -201,13 +202,13 @@ class RecordingSession:
         return {**facts.to_dict(), **({} if ranks is None else {RANKS: ranks.to_dict()})}
 
     def _install(self, torch: Any) -> None:
-        # What a killed run leaves of its environment; `finish` puts the rest in its place.
+        # A record of a killed run has this of its environment; `finish` writes the rest.
         facts = environment.with_torch(self._facts, torch)
         self.writer.update(torch=str(getattr(torch, "__version__", "")), environment=self._environment(facts))
         from samebits.digest import digest_many, observe, storage_addresses
         from samebits.recording.probes.assembly import ProbeSet
 
-        self.recorder.read_by(TensorReader(digest_many, observe, storage_addresses))
+        self.recorder.set_reader(TensorReader(digest_many, observe, storage_addresses))
         self._probes = ProbeSet(self.recorder)
         self._installed.append(self._probes)
         self._probes.install(torch)
@@ -240,28 +241,19 @@ def _shortened(command: str) -> str:
 
 
 def _own_paths(settings: RecordingSettings) -> tuple[str, ...]:
-    """Return how the paths begin that samebits uses in a run: its record, files beside it, the reference."""
+    """Return the beginnings of samebits' own paths in a run: the record, files beside it, the reference."""
     beside = os.path.splitext(settings.record)[0] + "."
     return beside, settings.reference
 
 
 def _unless(earlier: EarlierFiles, limit: ReferenceLimit) -> Callable[[tuple[TensorInfo, ...], bytes], None]:
-    """Return the limit, suspended once the run reads an earlier one's files: the next run is compared."""
+    """Return a limit that is off once the run reads files of an earlier one: the next run is compared."""
 
     def call(infos: tuple[TensorInfo, ...], digests: bytes) -> None:
         if not earlier.any:
             limit(infos, digests)
 
     return call
-
-
-def _has_fixed_addresses(settings: RecordingSettings) -> bool:
-    """Tell whether the run is to allocate the same each time: then nothing may be done by the clock."""
-    if settings.control is None:
-        return "layout" in settings.interventions
-    from samebits.switches.table import holds_layout
-
-    return "layout" in settings.interventions or holds_layout(settings.control)
 
 
 @contextlib.contextmanager

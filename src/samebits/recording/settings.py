@@ -47,7 +47,7 @@ class RecordingSettings:
         scheduling_noise: seed of a thread that disturbs scheduling; 0 is off.
         overwrite: replace an existing record.
         no_arguments: keep none of the script's arguments in the record.
-        control: what seeds and switches the run is to have; None controls nothing.
+        control: the seeds and switches that are set for the run; None for none.
         replay: how many times each op is executed again, on the same inputs and generator states; 0 is off.
         values: file that gets the values of losses, reads and logged metrics (see `ValueLog`); empty for
             none.
@@ -67,7 +67,7 @@ class RecordingSettings:
             script that is known never to train: without it, there are no steps by which to ask for a part.
         kill_after: the run kills itself (SIGKILL) right after this many optimizer steps.
         child: whether it is a process that the recorded script started; its record is kept if it trains.
-        farewell: what the user calls the record in the line that the run prints at its end; empty for none.
+        shown_as: what the user calls the record in the line that the run prints at its end; empty for none.
     """
 
     record: str
@@ -96,13 +96,21 @@ class RecordingSettings:
     effects: str = ""
     moved: tuple[str, str] | None = None
     child: bool = False
-    farewell: str = ""
+    shown_as: str = ""
     count_reads: bool = False
+
+    @property
+    def fixes_addresses(self) -> bool:
+        """True if objects are to have the same addresses in each run."""
+        if self.control is None or "layout" in self.interventions:
+            return "layout" in self.interventions
+        from samebits.switches.table import holds_layout
+
+        return holds_layout(self.control)
 
     def to_json(self) -> str:
         """Return the settings as text, for the environment of a child process."""
         fields = dataclasses.asdict(self)
-        fields["pins"] = fields.pop("interventions")  # the stored name
         fields["control"] = None if self.control is None else self.control.to_dict()
         return json.dumps(fields)
 
@@ -112,7 +120,7 @@ class RecordingSettings:
         fields = json.loads(text)
         fields["level"] = Level(fields["level"])
         fields["excluded"] = tuple(fields["excluded"])
-        fields["interventions"] = tuple(fields.pop("pins"))
+        fields["interventions"] = tuple(fields["interventions"])
         if fields["substitution"] is not None:
             fields["substitution"] = Substitution.from_dict(fields["substitution"])
         fields["overlay"] = tuple((path, text) for path, text in fields["overlay"])

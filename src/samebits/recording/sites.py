@@ -134,8 +134,8 @@ def library_call(ranks: FrameRanks, frame: FrameType | None) -> LibraryCall | No
     Functions that only hand their arguments on, such as those that decorators make, are skipped.
 
     Args:
-        ranks: what is known of code.
-        frame: what drew.
+        ranks: tells user code from libraries.
+        frame: the frame that drew.
     """
     between: list[FrameType] = []
     while frame is not None and ranks.of(frame) != USER:

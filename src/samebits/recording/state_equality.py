@@ -25,7 +25,7 @@ Name: TypeAlias = "tuple[Role, str]"
 
 
 class Value(NamedTuple):
-    """The facts that a record holds of a tensor beside its name.
+    """The contents, dtype and shape of a tensor in a record.
 
     Args:
         digest: of its contents.
@@ -50,15 +50,15 @@ class Match:
         only_first: tensors of the first list without a counterpart.
         only_second: those of the second list.
         moved: how many tensors have the same values under another name.
-        kept: how many tensors without a counterpart are as they were a step before: they were compared when
-            they got their values.
+        unchanged: how many tensors without a counterpart are as they were a step before: they were compared
+            when they got their values.
     """
 
     differing: tuple[tuple[Name, Name], ...] = ()
     only_first: tuple[Name, ...] = ()
     only_second: tuple[Name, ...] = ()
     moved: int = 0
-    kept: int = 0
+    unchanged: int = 0
 
 
 def plain(name: str) -> str:
@@ -94,9 +94,9 @@ def match(a: Tensors, b: Tensors, before: tuple[Tensors, Tensors] = ({}, {})) ->
         [name for name in names if not (by_chance(name) and (name[0], *values[name]) in known)]
         for names, values, known in zip(rest, (a, b), map(_contents, before), strict=True)
     ]
-    n_kept = sum(map(len, rest)) - sum(map(len, changed))
+    n_unchanged = sum(map(len, rest)) - sum(map(len, changed))
     differing, only_first, only_second = _paired((changed[0], changed[1]), a, b)
-    return Match(differing, only_first, only_second, len(same[0]), n_kept)
+    return Match(differing, only_first, only_second, len(same[0]), n_unchanged)
 
 
 def _contents(state: Tensors) -> set[tuple[object, ...]]:
@@ -159,7 +159,7 @@ def _add_same(
 def _paired(
     rest: tuple[list[Name], list[Name]], a: Tensors, b: Tensors
 ) -> tuple[tuple[tuple[Name, Name], ...], tuple[Name, ...], tuple[Name, ...]]:
-    """Pair what differs by name, else by family; return the pairs and what has no counterpart."""
+    """Pair differing tensors by name, else by family; return the pairs and those without a counterpart."""
     common = set(rest[0]) & set(rest[1])
     differing = [(name, name) for name in rest[0] if name in common]
     lone = [[name for name in names if name not in common] for names in rest]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from samebits._runtime.frames import Site
     from samebits.records.events import Event
 
-MOST_BYTES = 256 << 20
+_MOST_BYTES = 256 << 20
 EventKey = tuple[EventKind, str, tuple[str, int], tuple[str, int]]
 """Kind, op, file and line, file and line of the forward."""
 
@@ -68,7 +68,7 @@ class Substitution:
     rules: tuple[Rule, ...]
     source: str = ""
     first_step: int = 0
-    most_bytes: int = MOST_BYTES
+    most_bytes: int = _MOST_BYTES
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Substitution:
@@ -106,7 +106,7 @@ class Matcher:
 
 
 class CapturingRecord(Protocol):
-    """**Protocol:** a record that kept tensors: `RecordReader`."""
+    """**Protocol:** a record that kept tensors, open for reading."""
 
     def events(
         self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None
@@ -148,24 +148,24 @@ class CapturedEvents:
 
     def __init__(self, record: CapturingRecord, substitution: Substitution) -> None:
         self._record = record
-        self._turn = threading.Lock()  # a record is read by one thread at a time
+        self._lock = threading.Lock()  # a record is read by one thread at a time
         self._by_event: dict[tuple[int, str, int], CapturedEvent] = {}
         self._by_rule: dict[int, list[CapturedEvent]] = defaultdict(list)
         kinds = tuple({rule.kind for rule in substitution.rules})
         self._search(kinds, Matcher(substitution))
 
     def get(self, rule: int, thread: str, count: int) -> CapturedEvent | None:
-        """Return the event with that number in its thread; None if nothing was kept of it."""
+        """Return the event with that number in its thread; None if none of its tensors were kept."""
         return self._by_event.get((rule, thread, count))
 
     def first(self, rule: int) -> CapturedEvent | None:
         """Return the first event of a rule."""
         return next(iter(self._by_rule.get(rule, ())), None)
 
-    def tensors(self, kept: CapturedEvent) -> dict[int, bytes]:
-        """Return what was kept of an event, as safetensors files, by position."""
-        with self._turn:
-            return self._record.captures(kept.event.seq)
+    def tensors(self, captured: CapturedEvent) -> dict[int, bytes]:
+        """Return the kept tensors of an event, as safetensors files, by position."""
+        with self._lock:
+            return self._record.captures(captured.event.seq)
 
     def _search(self, kinds: tuple[EventKind, ...], matcher: Matcher) -> None:
         wanted = self._record.captured()
@@ -175,24 +175,24 @@ class CapturedEvents:
                 break
             for rule, count in matcher.match(event_key(event), event.thread, event.step):
                 if event.seq in wanted:
-                    kept = CapturedEvent(event, rule, count)
-                    self._by_event[rule, event.thread, count] = kept
-                    self._by_rule[rule].append(kept)
+                    captured = CapturedEvent(event, rule, count)
+                    self._by_event[rule, event.thread, count] = captured
+                    self._by_rule[rule].append(captured)
 
 
 def keeps_all(record: CapturingRecord, substitution: Substitution) -> bool:
-    """Tell whether a record holds what all events of the rules need, whatever it was kept for.
+    """Tell whether a record holds all tensors that the events of the rules need.
 
     Args:
         record: the record.
         substitution: the rules.
     """
     kinds = tuple({rule.kind for rule in substitution.rules})
-    kept, matcher = record.captured(), Matcher(substitution)
-    if not kept:
+    captured, matcher = record.captured(), Matcher(substitution)
+    if not captured:
         return False
     return all(
-        _needed(event, substitution.rules[number]) <= kept.get(event.seq, frozenset())
+        _needed(event, substitution.rules[number]) <= captured.get(event.seq, frozenset())
         for event in record.events(kinds)
         for number, _ in matcher.match(event_key(event), event.thread, event.step)
     )

@@ -36,12 +36,12 @@ _END_BY_THEMSELVES_S = 1.0  # a checkpoint that is being written, a tracker of s
 _WAIT_S = 0.05
 
 
-def numbers(names: tuple[str, ...]) -> frozenset[int]:
+def _numbers(names: tuple[str, ...]) -> frozenset[int]:
     """Return the numbers of those named signals that this system has."""
     return frozenset(int(getattr(signal, name)) for name in names if hasattr(signal, name))
 
 
-ENDING = numbers(_ENDING)
+ENDING = _numbers(_ENDING)
 """Signals that ask a program to end."""
 
 
@@ -71,7 +71,7 @@ class Supervision:
 
     def __enter__(self) -> Supervision:  # noqa: PYI034 - Self needs Python 3.11
         if threading.current_thread() is threading.main_thread():
-            for number in sorted(signal.valid_signals() - numbers(_OWN)):
+            for number in sorted(signal.valid_signals() - _numbers(_OWN)):
                 # Ignored signals (nohup, a background job) stay ignored; the child inherits that, as bare
                 # Python does. Handlers are not inherited, so the child starts with the defaults.
                 if signal.getsignal(number) not in (signal.SIG_IGN, None):
@@ -98,7 +98,7 @@ class Supervision:
             self._interrupt()
         elif number in ENDING and self._grace_s is not None:
             self._end(number)
-        elif number in numbers(_STOPPING):
+        elif number in _numbers(_STOPPING):
             self._stop(number)
         else:
             self._pass_on(number)

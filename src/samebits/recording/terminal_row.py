@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from samebits.records.events import TensorInfo
 
 _LEAST_ROWS = 4
+_INTERVAL_S = 0.2
 # ECMA-48 and DEC VT100: IND (down one line, scrolling at the bottom) and CUU (up one line) make room below
 # the cursor and leave its column alone. DECSC and DECRC save and restore the cursor, DECSTBM sets which rows
 # scroll.
@@ -102,9 +103,6 @@ def _device(descriptor: int) -> int | None:
     except OSError as error:
         pass_on(error)
         return None
-
-
-_INTERVAL_S = 0.2
 
 
 class Progress:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
 from samebits.errors import SamebitsError
-from samebits.recording.children import SUFFIX, children_folder
-from samebits.recording.farewell import read_info
+from samebits.recording.closing import read_info
+from samebits.recording.naming import SUFFIX, children_folder
 from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 

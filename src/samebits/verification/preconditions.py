@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from samebits._text import files
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.errors import SamebitsError
-from samebits.recording.children import children_folder
-from samebits.recording.farewell import why_incomplete
-from samebits.recording.naming import DEFAULT_FOLDER
+from samebits.recording.closing import why_incomplete
+from samebits.recording.naming import DEFAULT_FOLDER, children_folder
 from samebits.recording.target import check_target as check_script
 from samebits.records.kinds import EventKind, Level
 from samebits.records.notes import Note, NoteCode

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from samebits._runtime.address_layout import can_fix_layout
 from samebits.errors import SamebitsError
-from samebits.recording.farewell import read_info
+from samebits.recording.closing import read_info
 from samebits.recording.launch import Launch, deliver, launch_all
 from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.records.creation import finalize

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from samebits.recording._child_commands import may_train, python_program, shell_words, with_variable
+from samebits.recording._child_commands import may_train, python_program, split_command, with_variable
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,11 @@ def test_what_trains_nothing(command: str) -> None:
     ["a && b", "a; b", "a | b", "a > f", "a $X", "a `b`", "a *", "a ~", "X=1 a", "a 'b c'", "a\nb", " "],
 )
 def test_what_a_shell_does_more_than_start(command: str) -> None:
-    assert shell_words(command) is None
+    assert split_command(command) is None
 
 
 def test_plain_shell_commands() -> None:
-    assert shell_words("python  train.py --lr=0.1 x/y.z") == ["python", "train.py", "--lr=0.1", "x/y.z"]
+    assert split_command("python  train.py --lr=0.1 x/y.z") == ["python", "train.py", "--lr=0.1", "x/y.z"]
 
 
 def test_a_variable_before_a_command() -> None:

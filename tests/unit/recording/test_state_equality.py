@@ -53,7 +53,7 @@ def test_what_is_as_it_was_is_no_difference() -> None:
     a, b = state(Net_weight=1, Net__3_weight=9), state(Net_weight=2, Net__2_weight=9)
     assert differing(match(a, b)) == [("Net.weight", "Net.weight")]
     found = match(a, b, (state(Net__2_weight=1), state(Net_weight=2)))
-    assert (found.differing, found.kept, found.moved) == ((), 2, 1)
+    assert (found.differing, found.unchanged, found.moved) == ((), 2, 1)
 
 
 def test_what_changes_is_a_difference() -> None:

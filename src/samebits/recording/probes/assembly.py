@@ -1,13 +1,11 @@
-"""The set of probes that a recording needs, and two small ones: for compiled code and for new threads."""
+"""The set of probes that a recording needs, and a small one that notes compiled code."""
 
 from __future__ import annotations
 
 import functools
-import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 from samebits._runtime.patching import Patches
-from samebits._runtime.processes import start_within
 from samebits.recording.probes.backward import BackwardProbe
 from samebits.recording.probes.batches import BatchProbe
 from samebits.recording.probes.captures import CaptureProbe
@@ -28,7 +26,6 @@ from samebits.records.notes import Note, RecordedPart
 
 if TYPE_CHECKING:
     from samebits.recording._recorder import Recorder
-    from samebits.recording.probes.op_calls import DispatchProbe
 
 
 class CompileProbe:
@@ -64,27 +61,6 @@ class CompileProbe:
         return compile_
 
 
-class ThreadProbe:
-    """Records the ops of new threads: torch keeps dispatch modes per thread.
-
-    Args:
-        ops: records them, or executes them again.
-    """
-
-    def __init__(self, ops: DispatchProbe) -> None:
-        self._ops = ops
-        self._patches = Patches()
-
-    def install(self, torch: Any) -> None:  # noqa: ARG002 - all probes are installed alike
-        """Watch threads that start from now on."""
-        started = start_within(threading.Thread.start, self._ops.in_thread)
-        self._patches.set(threading.Thread, "start", started)
-
-    def remove(self) -> None:
-        """Watch no new threads."""
-        self._patches.restore()
-
-
 class Probe(Protocol):
     """**Protocol:** something that watches a part of torch and can be taken away."""
 
@@ -117,21 +93,21 @@ class ProbeSet:
         if settings.state_log or settings.kill_after is not None:
             self._probes.append(StateLogProbe(recorder, state, self._rng))  # its hooks come after the others
         self._substituter: Substituter | None = None
-        if recorder.settings.substitution is not None:
-            self._substituter = Substituter(recorder, recorder.settings.substitution)
+        if settings.substitution is not None:
+            self._substituter = Substituter(recorder, settings.substitution)
             self._probes.insert(0, self._substituter)
-        if recorder.settings.keep_bytes:
+        if settings.keep_bytes:
             self._probes.append(CaptureProbe(recorder))
-        if recorder.settings.level == Level.OP:
+        if settings.level == Level.OP:
             memory, paths = memory_map(), ModulePaths(recorder, registry)
             ops = OpProbe(recorder, memory, paths, backward)
-            recorder.link_by(memory.event_links)
-            self._probes += [paths, ops, ThreadProbe(ops)]
+            recorder.set_links(memory.event_links)
+            self._probes += [paths, ops]
         self._replay: ReplayProbe | None = None
-        if recorder.settings.replay:
+        if settings.replay:
             paths = ModulePaths(recorder, registry)
             self._replay = ReplayProbe(recorder, paths, backward)
-            self._probes += [paths, self._replay, ThreadProbe(self._replay)]
+            self._probes += [paths, self._replay]
 
     def install(self, torch: Any) -> None:
         """Put all in place."""
@@ -151,11 +127,11 @@ class ProbeSet:
             probe.remove()
 
     def notes(self) -> list[Note]:
-        """Return what the user should know of how the run was recorded."""
+        """Return notes for the user on how the run was recorded."""
         return [] if self._substituter is None else self._substituter.notes()
 
     def replay_facts(self) -> dict[str, Any]:
-        """Return what came of executing ops again, as the record holds it; empty where none were."""
+        """Return the results of executing ops again, as the record holds them; empty where none were."""
         return {} if self._replay is None else self._replay.summary().to_dict()
 
     def watch_seeding(self, package: str) -> None:

@@ -169,7 +169,7 @@ class BackwardProbe:
         is_due = self._bare or passes <= _ALWAYS_SEARCHED or not passes & (passes - 1)
         if not self.threads.begin() and not is_due:
             return
-        leaves = graph_leaves(roots)
+        leaves = _graph_leaves(roots)
         self.threads.reach(leaves)
         for leaf in leaves:
             if self._state.learn(leaf, _name_of(leaf, frame)):
@@ -225,7 +225,7 @@ def _always(_: Any) -> bool:
     return True
 
 
-def graph_leaves(roots: list[Any]) -> list[Any]:
+def _graph_leaves(roots: list[Any]) -> list[Any]:
     """Return the leaves that a backward pass from `roots` reaches, in the order of the walk."""
     pending = [root.grad_fn for root in roots if root.grad_fn is not None]
     visited: set[Any] = set()

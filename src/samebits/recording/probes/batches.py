@@ -64,7 +64,7 @@ class BatchProbe:
                 with recorder.recording(RecordedPart.BATCH):
                     for listener in recorder.before_batch:
                         listener(loader, calling_frame())
-                    record_batch(recorder, batch, calling_frame())
+                    _record_batch(recorder, batch, calling_frame())
             return batch
 
         self._patches.set(iterator, "__next__", unseen(recorded_next))
@@ -74,7 +74,7 @@ class BatchProbe:
         self._patches.restore()
 
 
-def record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
+def _record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
     """Record one batch: its tensors by position, everything else in one digest."""
     leaves = list(leaves_of(batch))
     tensors = [(name, leaf) for name, leaf in leaves if is_tensor(leaf)]
@@ -84,17 +84,17 @@ def record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
         return
     site = recorder.sites.find(frame)
     substituter = recorder.substituter
-    turns = [] if substituter is None else substituter.turns(EventKind.BATCH, "DataLoader", site)
-    for turn in turns:
-        turn.replace(dict(enumerate(values)))
-    layout, digests = recorder.look(Role.VALUE, tuple([name for name, _ in tensors]), values)
+    matches = [] if substituter is None else substituter.matches(EventKind.BATCH, "DataLoader", site)
+    for match in matches:
+        match.replace(dict(enumerate(values)))
+    layout, digests = recorder.observe(Role.VALUE, tuple([name for name, _ in tensors]), values)
     if plain:
         infos = tuple(describe(Role.VALUE, name, tensor) for name, tensor in tensors)
         layout = recorder.writer.layout((*infos, TensorInfo(Role.VALUE, "others", "python", (len(plain),))))
         digests += digest_bytes("\n".join(f"{name}={_text(leaf)}" for name, leaf in plain).encode())
     seq = recorder.event(EventKind.BATCH, "DataLoader", site, layout, digests, values)
     if substituter is not None:
-        substituter.recorded(seq, turns)
+        substituter.recorded(seq, matches)
 
 
 def leaves_of(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
@@ -152,7 +152,7 @@ class _Pass:
     def __init__(self, number: int) -> None:
         self.number = number
         self.batches = 0
-        self.waiting: deque[Any] = deque()  # what was asked for and not given yet
+        self.waiting: deque[Any] = deque()  # samples that were asked for and not given yet
 
 
 class BatchLog:
@@ -163,7 +163,7 @@ class BatchLog:
     left out.
 
     Args:
-        recorder: tells what is in a batch.
+        recorder: tells of the tensors in a batch.
         log: where lines go.
         generators: gives the states of the global generators.
 
@@ -253,7 +253,7 @@ class BatchLog:
         """Log that a pass over the data begins."""
         dataset = loader.dataset
         # A loader may be made anew for each pass, with its data set.
-        key = (self._recorder.sites.find(calling_frame(2)), type(dataset).__name__, _size_of(dataset))
+        key = (self._recorder.sites.find(calling_frame(2)), type(dataset).__name__, dataset_size(dataset))
         number = self._counts[key] = self._counts.get(key, -1) + 1
         self._passes[iterator] = _Pass(number)
         generators = self._generators()
@@ -278,7 +278,8 @@ class BatchLog:
         self._log.write("batch", step=self.step, seq=seq, site=site_fields, **fields)
 
 
-def _size_of(dataset: Any) -> int | None:
+def dataset_size(dataset: Any) -> int | None:
+    """Return the length of a dataset; None for one that has none."""
     try:
         return len(dataset)
     except Exception as error:  # noqa: BLE001 - code of the user's own; an iterable data set has none

@@ -79,11 +79,11 @@ class CaptureProbe:
 
     def install(self, torch: Any) -> None:  # noqa: ARG002 - all probes are installed alike
         """Watch events."""
-        self._recorder.on_tensors.append(self.see)
+        self._recorder.on_tensors.append(self._observe)
 
     def remove(self) -> None:
-        """Watch nothing, and write what was kept."""
-        self._recorder.on_tensors.remove(self.see)
+        """Watch nothing, and write the copies."""
+        self._recorder.on_tensors.remove(self._observe)
         files = []
         for seq, position, tensor in self._copies:
             with ignored():  # of a class that cannot be written
@@ -91,7 +91,7 @@ class CaptureProbe:
         self._copies.clear()
         self._recorder.writer.capture([(seq, position, data) for seq, position, data in files if data])
 
-    def see(
+    def _observe(
         self, seq: int, kind: EventKind, _op: str, _site: int | None, tensors: Sequence[tuple[int, Any]]
     ) -> None:
         """Keep a copy of the tensors (position in the event, tensor)."""

@@ -1,4 +1,4 @@
-"""Draws from generators, addresses and fresh memory: proxies of the functions that draw."""
+"""Proxies of functions that draw from clocks, generators, addresses and fresh memory."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def watch_addresses(patches: Patches, log: DrawLog, imports: PostImport) -> None
     def watch_tensors(torch: Any) -> None:
         for name in _OF_TENSORS:
             kind = getattr(torch, name)
-            patches.set(kind, "data_ptr", _asked(kind.data_ptr, f"torch.{name}.data_ptr", log))
+            patches.set(kind, "data_ptr", user_method(kind.data_ptr, f"torch.{name}.data_ptr", log))
 
     def watch_ctypes(ctypes: Any) -> None:
         patches.set(ctypes, "addressof", user_fact(ctypes.addressof, "ctypes.addressof", log))
@@ -147,25 +147,27 @@ def watch_addresses(patches: Patches, log: DrawLog, imports: PostImport) -> None
     imports.on_import("ctypes", watch_ctypes)
 
 
-def _asked(method: Any, op: str, log: DrawLog) -> Any:
+def user_method(method: Any, op: str, log: DrawLog) -> Any:
+    """Return a method that also records its value where the user's own code calls it."""
+
     @functools.wraps(method)
-    def data_ptr(self: Any, /) -> Any:
+    def watched_method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
-            address = method(self)
+            value = method(self, *args, **kwargs)
         except BaseException as error:
             leave_no_line(error)
             raise
         if log.active:
             frame = calling_frame()
             if log.ranks.of(frame) == USER:
-                log.taken_by_user(op, frame, address)
-        return address
+                log.taken_by_user(op, frame, value)
+        return value
 
-    return unseen(data_ptr)
+    return unseen(watched_method)
 
 
 _MAKERS = ("empty", "empty_like")
-_MOST = 1 << 16  # bytes that are looked at: a large block comes from the system, which hands out zeros
+_MOST_BYTES = 1 << 16  # bytes that are looked at: a large block comes from the system, which hands out zeros
 
 
 def watch_unwritten(numpy: Any, patches: Patches, log: DrawLog) -> None:
@@ -194,7 +196,7 @@ def _making(numpy: Any, function: Any, op: str, log: DrawLog) -> Any:
 
 def _contents(made: Any) -> bytes:
     """Digest an array's memory without NumPy, whose next array would hold something else if it were asked."""
-    n_bytes = min(made.nbytes, _MOST)
+    n_bytes = min(made.nbytes, _MOST_BYTES)
     memory = (ctypes.c_char * n_bytes).from_address(made.__array_interface__["data"][0])
     return hashlib.blake2b(memory, digest_size=16).digest()
 
@@ -216,8 +218,8 @@ def watch_python_object(
     instance: Any = random._inst
     for name in names:
         if name != _INNER:
-            stand = global_draw(getattr(instance, name), f"random.{name}", log, state)
-            patches.set(instance, name, stand)
+            proxy = global_draw(getattr(instance, name), f"random.{name}", log, state)
+            patches.set(instance, name, proxy)
 
 
 def watch_numpy_object(
@@ -260,7 +262,7 @@ def _of_object(
     return method
 
 
-_OP = "numpy.random.SeedSequence"
+_SEED_SEQUENCE = "numpy.random.SeedSequence"
 
 
 def watch_numpy_entropy(patches: Patches, static: StaticTypePatches, log: DrawLog) -> None:
@@ -277,7 +279,7 @@ def watch_numpy_entropy(patches: Patches, static: StaticTypePatches, log: DrawLo
     def randbits(count: int) -> int:
         value = int(original(count))
         frame = calling_frame()
-        log.taken(_OP, frame, value, through=True)
+        log.taken(_SEED_SEQUENCE, frame, value, through=True)
         last[threading.get_ident()] = (id(frame), frame.f_lasti)
         return value
 
@@ -291,7 +293,7 @@ def watch_numpy_entropy(patches: Patches, static: StaticTypePatches, log: DrawLo
         result = seed_legacy(self, seed)
         frame = calling_frame()
         if last.pop(threading.get_ident(), None) == (id(frame), frame.f_lasti) and seed is not None:
-            log.taken(_OP, frame, UNUSED, through=True)
+            log.taken(_SEED_SEQUENCE, frame, UNUSED, through=True)
         return result
 
     static.set(twister, "_legacy_seeding", _legacy_seeding)

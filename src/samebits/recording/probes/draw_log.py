@@ -1,4 +1,4 @@
-"""The draw log, which makes a limited number of `draw` events of what code takes from outside torch."""
+"""The draw log, which turns values from outside torch into a limited number of `draw` events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Key = tuple[int, int]
 """An instruction: the id of its code and its offset."""
 
-MOST_EACH = 4  # events of one instruction in one step; what follows is counted
+_MOST_EACH = 4  # events of one instruction in one step; later values are only counted
 _SHOWN = 40  # characters of a value
 
 
@@ -52,10 +52,10 @@ class DrawSink(Protocol):
 
 
 class Rest:
-    """The values that an instruction draws in a step after the first `MOST_EACH`.
+    """The values that an instruction draws in a step after the first few.
 
     Args:
-        op: what gives it.
+        op: the function that gives them.
         site: the line.
     """
 
@@ -107,11 +107,11 @@ class DrawLog:
         self._begun.clear()
 
     def end_step(self, *_: object) -> None:
-        """Record what the step only counted, and begin the next."""
+        """Record the values that the step only counted, and begin the next."""
         self.flush(self._sink.step - 1)
 
     def flush(self, step: int) -> None:
-        """Record what was only counted in a step."""
+        """Record the values that were only counted in a step."""
         self.seen.clear()
         self._begun.clear()
         if not self.counted:
@@ -124,7 +124,7 @@ class DrawLog:
                 self._sink.draw(Drawn(rest.op, rest.site, text, digest_of(rest.chain)), step)
 
     def taken_by_user(self, op: str, frame: FrameType, value: Any) -> None:
-        """Record what the user's own code took; this is the rule for clocks and facts of the process.
+        """Record a value that the user's own code took: the rule for clocks and facts of the process.
 
         Args:
             op: what gave the value.
@@ -135,7 +135,7 @@ class DrawLog:
             self._add(op, frame, value)
 
     def taken(self, op: str, frame: FrameType | None, value: Any, *, through: bool = False) -> None:
-        """Record what the user's code, or a library on its behalf, took; this is the rule for entropy.
+        """Record a value that the user's code, or a library on its behalf, took: the rule for entropy.
 
         Args:
             op: what gave the value; a function of the standard library that asked for it goes before.
@@ -188,7 +188,7 @@ class DrawLog:
             return
         begun = self._begun[key] = self._begun.get(key, 0) + 1
         self._record(op, frame, value, drawer)
-        if begun == MOST_EACH:
+        if begun == _MOST_EACH:
             self.counted[key] = Rest(op, self._sink.sites.find(frame))
 
     def _record(self, op: str, frame: FrameType, value: Any, drawer: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Draws from the system: clocks, entropy, facts of the process, and the order of queues."""
+"""Draws from the system: files, sockets, facts of the machine, and the order of queues and pools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._runtime.builtin_proxies import leave_no_line, proxy_of
 from samebits._runtime.frames import HANDING_ON, USER, Asker, calling_frame, pass_on
 from samebits.recording._recorder import is_tensor
-from samebits.recording.probes.draw_functions import user_fact, watched
+from samebits.recording.probes.draw_functions import user_fact, user_method, watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ _PLAIN = (int, float, complex, bool, str, bytes, type(None))
 
 
 def watch_queues(patches: Patches, log: DrawLog, imports: PostImport) -> None:
-    """Record what is taken from queues, and which of several pipes are ready.
+    """Record the values that are taken from queues, and which of several pipes are ready.
 
     Args:
         patches: undo the replacements.
@@ -123,7 +123,7 @@ _OF_PROCESS = (
 
 
 def watch_facts(patches: Patches, log: DrawLog, imports: PostImport) -> None:
-    """Record what the script asks of files, sockets and the machine.
+    """Record facts of files, sockets and the machine that the script asks for.
 
     Args:
         patches: undo the replacements.
@@ -134,15 +134,15 @@ def watch_facts(patches: Patches, log: DrawLog, imports: PostImport) -> None:
     for name in ("stat", "lstat", "fstat"):
         patches.set(os, name, _status(getattr(os, name), name, log, asker))
 
-    def stand(module: Any, *names: str) -> None:
+    def replace(module: Any, *names: str) -> None:
         for name in names:
             function = getattr(module, name, None)
             if function is not None:
                 patches.set(module, name, user_fact(function, f"{module.__name__}.{name}", log))
 
-    imports.on_import("resource", lambda module: stand(module, "getrusage"))
-    imports.on_import("shutil", lambda module: stand(module, "disk_usage"))
-    imports.on_import("psutil", lambda module: stand(module, *_OF_PSUTIL))
+    imports.on_import("resource", lambda module: replace(module, "getrusage"))
+    imports.on_import("shutil", lambda module: replace(module, "disk_usage"))
+    imports.on_import("psutil", lambda module: replace(module, *_OF_PSUTIL))
     imports.on_import("psutil", lambda module: _watch_process(module.Process, patches, log))
     imports.on_import("socket", lambda module: _watch_ports(module, patches, log))
 
@@ -170,27 +170,11 @@ def _status(function: Any, name: str, log: DrawLog, asker: Asker) -> Any:
 
 
 def _watch_process(kind: Any, patches: Patches, log: DrawLog) -> None:
-    """Record what a script asks of a process by `psutil`: memory, time, files."""
+    """Record facts of a process that the script asks `psutil` for: memory, time, files."""
     for name in _OF_PROCESS:
         method = getattr(kind, name, None)
         if method is not None:
-            patches.set(kind, name, _asked(method, f"psutil.Process.{name}", log))
-
-
-def _asked(method: Any, op: str, log: DrawLog) -> Any:
-    @functools.wraps(method)
-    def asked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            value = method(self, *args, **kwargs)
-        except BaseException as error:
-            leave_no_line(error)
-            raise
-        frame = calling_frame()
-        if log.active and log.ranks.of(frame) == USER:
-            log.taken_by_user(op, frame, value)
-        return value
-
-    return asked
+            patches.set(kind, name, user_method(method, f"psutil.Process.{name}", log))
 
 
 def _watch_ports(module: Any, patches: Patches, log: DrawLog) -> None:
@@ -208,21 +192,21 @@ def _watch_ports(module: Any, patches: Patches, log: DrawLog) -> None:
 _KERNEL_FILES = ("/proc/", "/sys/")
 _ENTROPY = ("/dev/urandom", "/dev/random")
 _NUMBER = re.compile(r"/\d+")
-_MOST = 4096  # bytes
+_MOST_READ = 4096  # bytes
 
 
 def watch_files(patches: Patches, log: DrawLog) -> None:
-    """Record what the script reads from kernel files, with their contents when they are opened.
+    """Record the contents of kernel files that the script opens.
 
     Args:
         patches: undo the replacements.
         log: told of draws.
     """
     original, read = io.open, (os.open, os.read, os.close)
-    stand = _opening(original, log, read)
+    proxy = _opening(original, log, read)
     for owner in (builtins, io):
         if vars(owner)["open"] is original:
-            patches.set(owner, "open", stand)
+            patches.set(owner, "open", proxy)
 
 
 def _opening(function: Any, log: DrawLog, read: tuple[Callable[..., Any], ...]) -> Any:
@@ -258,7 +242,7 @@ def _contents(path: str, read: tuple[Callable[..., Any], ...]) -> bytes:
     except OSError:
         return b""
     try:
-        return bytes(read_file(descriptor, _MOST))
+        return bytes(read_file(descriptor, _MOST_READ))
     except OSError:
         return b""
     finally:
@@ -323,8 +307,9 @@ class Entries:
 
 
 def watch_futures(module: Any, patches: Patches, log: DrawLog) -> None:
-    """Record the order in which `concurrent.futures` completes, given its module `_base`."""
-    as_completed, wait = module.as_completed, module.wait
+    """Record the order in which futures complete, given `concurrent.futures`."""
+    base = sys.modules["concurrent.futures._base"]
+    as_completed, wait = base.as_completed, base.wait
 
     @functools.wraps(as_completed)
     def recorded_as_completed(fs: Any, timeout: float | None = None) -> Iterator[Any]:
@@ -358,7 +343,7 @@ def watch_futures(module: Any, patches: Patches, log: DrawLog) -> None:
             log.taken("concurrent.futures.wait", calling_frame(), done)
         return result
 
-    for owner in (module, sys.modules["concurrent.futures"]):
+    for owner in (base, module):
         patches.set(owner, "as_completed", recorded_as_completed)
         patches.set(owner, "wait", recorded_wait)
 

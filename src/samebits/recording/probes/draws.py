@@ -1,4 +1,4 @@
-"""The draw log: values from outside torch, with the line of user code that took them."""
+"""The probe that records draws: values from outside torch, with the line of user code that took them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import datetime as dt
 import functools
 import os
 import random
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -84,8 +83,10 @@ class DrawProbe:
         self._watch_python()
         imports.on_import("uuid", self._watch_uuid)
         imports.on_import("tempfile", self._watch_tempfile)
-        imports.on_import("socket", lambda module: self._stand(module, "gethostname", user_fact))
-        imports.on_import("concurrent.futures", self._watch_futures)
+        imports.on_import("socket", lambda module: self._replace(module, "gethostname", user_fact))
+        imports.on_import(
+            "concurrent.futures", lambda module: watch_futures(module, self._patches, self._log)
+        )
         imports.on_import("multiprocessing.pool", lambda pool: watch_pools(pool, self._patches, self._log))
         imports.on_import("numpy.random", self._watch_numpy)
         imports.on_import("numpy", lambda numpy: watch_unwritten(numpy, self._patches, self._log))
@@ -96,29 +97,29 @@ class DrawProbe:
         watch_queues(self._patches, self._log, imports)
 
     def record_end(self) -> None:
-        """Record what was only counted since the last boundary."""
+        """Record the values that were only counted since the last boundary."""
         if self._recorder.active:
             self._log.flush(self._recorder.step)
 
     def remove(self) -> None:
         """Put everything back; the proxies that the script still holds only call the originals."""
-        self._recorder.steps.leave(self._log.end_step)
+        self._recorder.steps.stop_listening(self._log.end_step)
         if self._workers is not None:
             self._workers.remove()
         self._patches.restore()
         self._static.restore()
 
-    def _stand(self, module: Any, name: str, stand: Callable[..., Any], *more: Any) -> None:
+    def _replace(self, module: Any, name: str, proxy_of: Callable[..., Any], *more: Any) -> None:
         function = getattr(module, name, None)
         if function is not None:
             op = f"{module.__name__}.{name}"
-            self._patches.set(module, name, stand(function, op, self._log, *more))
+            self._patches.set(module, name, proxy_of(function, op, self._log, *more))
 
     def _watch_clocks(self) -> None:
         for name in _CLOCKS:
-            self._stand(time, name, user_fact)
+            self._replace(time, name, user_fact)
         for name, n_before in _CLOCK_UNLESS_GIVEN.items():
-            self._stand(time, name, now, n_before)
+            self._replace(time, name, now, n_before)
         for name in ("now", "utcnow"):  # `today` asks `time.time`
             self._watch_datetime(name)
 
@@ -141,23 +142,23 @@ class DrawProbe:
 
     def _watch_system(self) -> None:
         for name in _PROCESS:
-            self._stand(os, name, user_fact)
+            self._replace(os, name, user_fact)
         urandom = entropy(os.urandom, "os.urandom", self._log)
         self._patches.set(os, "urandom", urandom)
         if hasattr(random, "_urandom"):  # what `SystemRandom` and `secrets` draw from
             self._patches.set(random, "_urandom", urandom)
-        self._stand(os, "listdir", entropy)
-        self._stand(os, "scandir", scan)
+        self._replace(os, "listdir", entropy)
+        self._replace(os, "scandir", scan)
 
     def _watch_python(self) -> None:
         log, state = self._log, _python_state()
         instance = getattr(random, "_inst", None)
         names = _bound_to(instance, vars(random))
         for name in names:
-            self._stand(random, name, global_draw, state)
+            self._replace(random, name, global_draw, state)
         if instance is not None:
             watch_python_object(self._patches, log, names, state)
-        self._stand(random, "seed", reseeding, state)
+        self._replace(random, "seed", reseeding, state)
         original = random.Random.seed
 
         @functools.wraps(original)
@@ -200,15 +201,12 @@ class DrawProbe:
 
         self._patches.set(names, "__next__", following)
 
-    def _watch_futures(self, _module: Any) -> None:
-        watch_futures(sys.modules["concurrent.futures._base"], self._patches, self._log)
-
     def _watch_numpy(self, module: Any) -> None:
         log = self._log
         instance = getattr(module.mtrand, "_rand", None)
         names = _bound_to(instance, {name: getattr(module, name, None) for name in module.__all__})
         for name in names:
-            self._stand(module, name, global_draw, _numpy_state)
+            self._replace(module, name, global_draw, _numpy_state)
         if instance is not None:
             watch_numpy_object(self._static, log, names, _numpy_state)
         watch_numpy_entropy(self._patches, self._static, log)
@@ -225,14 +223,14 @@ class DrawProbe:
 
         self._static.set(torch.Generator, "seed", seed)
         for name in ("set_num_threads", "set_num_interop_threads"):
-            self._stand(torch, name, given)
-        self._watch_workers(torch)
+            self._replace(torch, name, given)
+        self._watch_workers()
 
-    def _watch_workers(self, torch: Any) -> None:
+    def _watch_workers(self) -> None:
         from samebits.recording.probes.worker_draws import WorkerDraws
 
         self._workers = WorkerDraws(self._recorder, self._log)
-        self._workers.install(torch)
+        self._workers.install()
 
 
 def _bound_to(instance: object, functions: Mapping[str, object]) -> list[str]:

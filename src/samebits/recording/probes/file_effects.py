@@ -66,7 +66,7 @@ class EffectsProbe:
         self._own = tuple(os.path.abspath(path) for path in (notes, *own) if path)
         self._ranks = FrameRanks()
         self._watching = False
-        self._looked = False
+        self._checked = False
 
     def install(self) -> None:
         """Watch until the first effect, or `remove`; Python keeps the hook for as long as it lives."""
@@ -74,15 +74,15 @@ class EffectsProbe:
         sys.addaudithook(self._hook())
 
     def remove(self) -> None:
-        """Look a last time, and stop watching."""
-        self._look(_SIGNS)
+        """Check all signs a last time, and stop watching."""
+        self._check(_SIGNS)
         if self._watching:
             self._note(NONE)
 
     def __call__(self, _infos: tuple[TensorInfo, ...], _digests: bytes) -> None:
-        """Look for all signs at the first boundary, and for a process group at each."""
-        self._look((_is_distributed,) if self._looked else _SIGNS)
-        self._looked = True
+        """Check all signs at the first boundary, and for a process group at each."""
+        self._check((_is_distributed,) if self._checked else _SIGNS)
+        self._checked = True
 
     def _hook(self) -> Callable[[str, tuple[Any, ...]], None]:
         watched, is_effect, note, here = _WATCHED, self._is_effect, self._note, sys._getframe
@@ -123,8 +123,8 @@ class EffectsProbe:
         path = os.path.abspath(path)
         return path in _HARMLESS or path.startswith(self._own) or f"{os.sep}__pycache__" in path
 
-    def _look(self, signs: tuple[Callable[[], bool], ...]) -> None:
-        """Look for what compiled code has opened."""
+    def _check(self, signs: tuple[Callable[[], bool], ...]) -> None:
+        """Note an effect of compiled code if there is a sign of one."""
         if not self._watching:
             return
         try:
@@ -136,7 +136,7 @@ class EffectsProbe:
             self._note(effect)
 
     def _note(self, text: str) -> None:
-        """Note one thing, and nothing after it; a missing note says that nothing is known."""
+        """Write the only note, and stop watching; a missing note says that nothing is known."""
         self._watching = False
         with suppress(OSError):
             file = os.open(self._notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -208,10 +208,10 @@ class EarlierFiles:
     def install(self) -> None:
         """Watch `open`."""
         original = io.open
-        stand = self._opening(original)
+        proxy = self._opening(original)
         for owner in (builtins, io):
             if vars(owner)["open"] is original:
-                self._patches.set(owner, "open", stand)
+                self._patches.set(owner, "open", proxy)
 
     def remove(self) -> None:
         """Watch nothing."""

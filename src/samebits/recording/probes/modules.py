@@ -105,7 +105,7 @@ class ModuleRegistry:
         roots = [m for m in alive if id(m) not in children and any(_own_tensors(sub) for sub in m.modules())]
         self._holding = frozenset(id(sub) for root in roots for sub in root.modules() if _own_tensors(sub))
         self.several_roots = len(roots) != 1
-        prefixes = [""] if len(roots) == 1 else _numbered(type(root).__name__ for root in roots)
+        prefixes = [""] if len(roots) == 1 else numbered(type(root).__name__ for root in roots)
         for prefix, root in zip(prefixes, roots, strict=True):
             for path, module in root.named_modules():
                 if not is_made(module):
@@ -115,7 +115,7 @@ class ModuleRegistry:
 
 def instances(kind: type[Any]) -> list[Any]:
     """Return the existing objects of a class without asking for their `__class__`, which proxies compute."""
-    return [thing for thing in gc.get_objects() if issubclass(type(thing), kind)]
+    return [obj for obj in gc.get_objects() if issubclass(type(obj), kind)]
 
 
 def is_made(module: Any) -> bool:
@@ -135,12 +135,18 @@ def _own_tensors(module: Any) -> bool:
     return any(t is not None for t in chain(own["_parameters"].values(), own["_buffers"].values()))
 
 
-def _numbered(names: Iterable[str]) -> list[str]:
-    seen: dict[str, int] = {}
+def numbered(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """Return names that all differ: the second `weight` becomes `weight#2`.
+
+    Args:
+        names: the names.
+        taken: names that others have already.
+    """
+    counts = dict.fromkeys(taken, 1)
     result = []
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        result.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+        counts[name] = number = counts.get(name, 0) + 1
+        result.append(name if number == 1 else f"{name}#{number}")
     return result
 
 

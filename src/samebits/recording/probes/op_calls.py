@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import threading
 from array import array
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from samebits._runtime.patching import Patches
+from samebits._runtime.processes import start_within
 from samebits._torch.core import current_node, is_random, mutated_arguments, sequence_peek
 from samebits.digest.native import load_module
 from samebits.recording._recorder import is_tensor
@@ -16,6 +19,7 @@ from samebits.records.events import NO_WRITER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from samebits._torch.schemas import OpTraits
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.backward import BackwardProbe
     from samebits.recording.probes.modules import ModulePaths
@@ -137,7 +141,7 @@ FORWARD_SITES = 1 << 18
 
 
 class DispatchProbe:
-    """**Base class** of the probes that watch the ops of each thread by a dispatch mode.
+    """**Base class** of the probes that watch the ops of every thread; torch keeps dispatch modes per thread.
 
     Args:
         recorder: where events go; its settings say how to watch.
@@ -151,27 +155,28 @@ class DispatchProbe:
         self._backward = backward
         self._peek = sequence_peek()
         self._node = current_node()
-        self._mode_class: type[Any] | None = None
+        self._patches = Patches()
         self._mode: Any = None
 
     def enter(self, mode_class: type[Any]) -> None:
-        """Watch the ops of this thread in that mode; those of new threads are watched by `in_thread`."""
-        self._mode_class = mode_class
+        """Watch the ops of this thread, and of threads that start from now on, by a dispatch mode."""
         self._mode = mode_class()
         self._mode.__enter__()
 
+        def run(function: Callable[[], Any]) -> Any:
+            if not self._recorder.active:
+                return function()
+            with mode_class():
+                return function()
+
+        self._patches.set(threading.Thread, "start", start_within(threading.Thread.start, run))
+
     def remove(self) -> None:
         """Watch nothing."""
+        self._patches.restore()
         if self._mode is not None:
             self._mode.__exit__(None, None, None)
             self._mode = None
-
-    def in_thread(self, function: Callable[[], Any]) -> Any:
-        """Call a function of another thread with its ops watched."""
-        if self._mode_class is None or not self._recorder.active:
-            return function()
-        with self._mode_class():
-            return function()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -267,11 +272,30 @@ def written_tensors(spec: OpSpec, outcome: Any, args: tuple[Any, ...], kwargs: d
     if spec.positions == (0,) and not spec.keywords and outputs and outputs[0] is args[0]:
         return outputs
     listed = {id(tensor) for tensor in outputs}
-    written = [args[position] for position in spec.positions if position < len(args)]
-    written += [kwargs[name] for name in spec.keywords if name in kwargs]
-    mutated: list[Any] = []
-    flatten_arguments(written, mutated, [])
-    return outputs + [tensor for tensor in mutated if id(tensor) not in listed]
+    return outputs + [tensor for tensor in written_arguments(spec, args, kwargs) if id(tensor) not in listed]
+
+
+def written_arguments(op: OpSpec | OpTraits, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Return the tensors that an op writes to, in the order of its arguments."""
+    written = [args[position] for position in op.positions if position < len(args)]
+    written += [kwargs[name] for name in op.keywords if name in kwargs]
+    tensors: list[Any] = []
+    flatten_arguments(written, tensors, [])
+    return tensors
+
+
+def argument_tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Return the tensors among the arguments of a call."""
+    tensors: list[Any] = []
+    flatten_arguments((*args, *kwargs.values()), tensors, [])
+    return tensors
+
+
+def with_replaced(value: Any, new: Mapping[int, Any]) -> Any:
+    """Return nested arguments or results with some of their tensors replaced, by identity."""
+    if type(value) in (list, tuple):
+        return type(value)([with_replaced(item, new) for item in value])
+    return new.get(id(value), value)
 
 
 class _Named:

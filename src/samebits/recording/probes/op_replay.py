@@ -14,19 +14,17 @@ from samebits.errors import SamebitsError
 from samebits.recording._recorder import shape_of
 from samebits.recording.distance import tensor_difference
 from samebits.recording.probes import replay_rules as rules
-from samebits.recording.probes.op_calls import FORWARD_SITES, DispatchProbe, flatten_arguments
+from samebits.recording.probes.op_calls import FORWARD_SITES, DispatchProbe, argument_tensors
 from samebits.recording.probes.replay_inputs import (
-    CannotCopy,
     Copies,
     Cores,
     Generators,
+    NotReplayable,
     States,
-    UnknownGenerator,
     results_of,
 )
 from samebits.recording.probes.replay_rules import CallSite, Deviation, Tally
 from samebits.recording.replay_results import SkipReason
-from samebits.records.kinds import Role
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -38,18 +36,6 @@ if TYPE_CHECKING:
     from samebits.recording.probes.modules import ModulePaths
     from samebits.recording.probes.replay_inputs import Call
     from samebits.recording.replay_results import ReplaySummary
-
-
-class _Unfit(Exception):  # noqa: N818 - a reason to leave a call alone, never an error
-    """A call that is not executed again.
-
-    Args:
-        reason: why.
-    """
-
-    def __init__(self, reason: SkipReason) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,14 +85,10 @@ class ReplayProbe(DispatchProbe):
         self._torch = torch
         self._generators = Generators(torch)
         self._cores = Cores(torch)
-        self.enter(_mode_class(self))
-
-    def plain_dispatch(self) -> Any:
-        """Return the `__torch_dispatch__` of a class of tensors that has none of its own."""
-        return self._torch.Tensor.__torch_dispatch__
+        self.enter(_mode_class(self, torch.Tensor.__torch_dispatch__))
 
     def summary(self) -> ReplaySummary:
-        """Return what came of executing the ops again."""
+        """Return the results of executing the ops again."""
         return self._tally.summary()
 
     def call(self, op: Any, call: Call, forward: dict[int, tuple[int | None, str]], frame: FrameType) -> Any:
@@ -164,28 +146,23 @@ class ReplayProbe(DispatchProbe):
         return CallSite(name, module, known(site), known(forward_site))
 
     def _prepare(self, traits: OpTraits, call: Call) -> _Attempt | None:
-        """Return what is needed to execute a call again; None when it is not to be executed again."""
+        """Return everything that one more execution of a call needs; None when there is to be none."""
         try:
             with self._recorder.quietly:
                 return self._attempt(traits, call)
-        except _Unfit as unfit:
-            self._tally.skip(unfit.reason, traits.name)
-        except CannotCopy:
-            self._tally.skip(SkipReason.NEGATED, traits.name)
-        except UnknownGenerator:
-            self._tally.skip(SkipReason.GENERATOR, traits.name)
+        except NotReplayable as refusal:
+            self._tally.skip(refusal.reason, traits.name)
         except Exception as error:  # noqa: BLE001 - an error of ours, or no memory: the script goes on
             pass_on(error)
             self._fail(traits, error)
         return None
 
     def _attempt(self, traits: OpTraits, call: Call) -> _Attempt:
-        tensors: list[Any] = []
-        flatten_arguments((*call[0], *call[1].values()), tensors, [])
+        tensors = argument_tensors(*call)
         if any(is_virtual(tensor) for tensor in tensors):
-            raise _Unfit(SkipReason.SUBCLASS)
+            raise NotReplayable(SkipReason.SUBCLASS)
         if any(tensor.is_cuda for tensor in tensors) and self._torch.cuda.is_current_stream_capturing():
-            raise _Unfit(SkipReason.CAPTURING)
+            raise NotReplayable(SkipReason.CAPTURING)
         foreign = rules.is_foreign(traits)
         states, untouched, generators = None, b"", self._generators
         assert generators is not None  # noqa: S101 - set by `install`, and nothing calls before it
@@ -201,10 +178,10 @@ class ReplayProbe(DispatchProbe):
     def _only_read(self, traits: OpTraits, tensors: list[Any], call: Call) -> bytes:
         """Digest the arguments of a foreign op that do not share memory with one that it writes to."""
         written = {_memory(tensor) for tensor in results_of(traits, None, call)}
-        return self._digests([tensor for tensor in tensors if _memory(tensor) not in written])
+        return self._recorder.digest_many([tensor for tensor in tensors if _memory(tensor) not in written])
 
     def _replay(self, op: Any, attempt: _Attempt, ran: tuple[Any, Call], call_site: CallSite) -> None:
-        """Execute a call again and count what came of it; nothing of it reaches the script."""
+        """Execute a call again and count the result; nothing of it reaches the script."""
         traits, states = attempt.traits, attempt.states
         outcome, call = ran
         try:
@@ -212,7 +189,7 @@ class ReplayProbe(DispatchProbe):
                 outputs = results_of(traits, outcome, call)
                 self._check(attempt, call, outputs)
                 self._wait(attempt.tensors, outputs)
-                expected = self._digests(outputs)
+                expected = self._recorder.digest_many(outputs)
                 if states is not None:
                     states.note_after()
                 try:
@@ -224,8 +201,8 @@ class ReplayProbe(DispatchProbe):
                 self._tally.count(call_site, step)
                 if deviation is not None:
                     self._tally.differs(call_site, step, deviation)
-        except _Unfit as unfit:
-            self._tally.skip(unfit.reason, traits.name)
+        except NotReplayable as refusal:
+            self._tally.skip(refusal.reason, traits.name)
         except SamebitsError:
             self._tally.skip(SkipReason.UNREADABLE, traits.name)
         except Exception as error:  # noqa: BLE001 - nor one of the op itself
@@ -235,12 +212,12 @@ class ReplayProbe(DispatchProbe):
     def _check(self, attempt: _Attempt, call: Call, outputs: list[Any]) -> None:
         """Reject a call whose results have no memory, or that wrote where its schema denies it."""
         if any(is_virtual(output) for output in outputs):
-            raise _Unfit(SkipReason.SUBCLASS)
+            raise NotReplayable(SkipReason.SUBCLASS)
         if attempt.untouched and self._only_read(attempt.traits, attempt.tensors, call) != attempt.untouched:
-            raise _Unfit(SkipReason.UNDECLARED)
+            raise NotReplayable(SkipReason.UNDECLARED)
 
     def _compare(self, op: Any, attempt: _Attempt, outputs: list[Any], expected: bytes) -> Deviation | None:
-        """Execute a call again and return what differed in any of the repetitions."""
+        """Execute a call again and return the difference of any repetition."""
         times, states = self._recorder.settings.replay, attempt.states
         foreign = rules.is_foreign(attempt.traits)
         differing, example, moved = 0, None, False
@@ -252,7 +229,7 @@ class ReplayProbe(DispatchProbe):
                 outcome = op(*call[0], **call[1])
             again = results_of(attempt.traits, outcome, call)
             self._wait(attempt.tensors, again)
-            digests = self._digests(again)
+            digests = self._recorder.digest_many(again)
             apart = states is not None and not states.are_as_after()
             if digests != expected or apart:
                 differing += 1
@@ -276,9 +253,6 @@ class ReplayProbe(DispatchProbe):
         """Wait for a copy to the CPU that may still be on its way."""
         if any(t.is_cuda for t in inputs) and any(not t.is_cuda for t in outputs):
             self._torch.cuda.current_stream().synchronize()
-
-    def _digests(self, tensors: list[Any]) -> bytes:
-        return self._recorder.digest_many(tensors)
 
     def _fail(self, traits: OpTraits, error: Exception) -> None:
         self._tally.skip(SkipReason.FAILED, traits.name, type(error).__name__)
@@ -309,21 +283,23 @@ def _memory(tensor: Any) -> object:
 
 
 def _described(tensor: Any) -> str:
-    from samebits.recording._recorder import describe as info_of
-
-    info = info_of(Role.VALUE, "", tensor)
-    return f"{info.dtype}{list(shape_of(tensor))}"
+    return f"{str(tensor.dtype).removeprefix('torch.')}{list(shape_of(tensor))}"
 
 
-def _mode_class(probe: ReplayProbe) -> type[Any]:
+def _mode_class(probe: ReplayProbe, plain: Any) -> type[Any]:
+    """Return the dispatch mode of one thread.
+
+    Args:
+        probe: gets every op.
+        plain: the `__torch_dispatch__` of classes of tensors that have none of their own.
+    """
+
     class ReplayMode(dispatch_mode_class()):  # type: ignore[misc]
         """Hands every op of one thread to the probe."""
 
         def __init__(self) -> None:
             super().__init__()
             self.forward: dict[int, tuple[int | None, str]] = {}
-
-    plain = probe.plain_dispatch()
 
     def dispatch(
         mode: ReplayMode,
@@ -334,8 +310,7 @@ def _mode_class(probe: ReplayProbe) -> type[Any]:
     ) -> Any:
         call = (args, kwargs or {})
         if types:  # a tensor among the arguments may be of a class with a dispatch of its own
-            tensors: list[Any] = []
-            flatten_arguments((*args, *call[1].values()), tensors, [])
+            tensors = argument_tensors(*call)
             if any(is_virtual(tensor) for tensor in tensors):
                 probe.skip(op, SkipReason.SUBCLASS)
                 return op(*args, **call[1])

@@ -25,7 +25,7 @@ from samebits.recording.probes.op_calls import (
     spec_of,
     written_tensors,
 )
-from samebits.recording.probes.substitution import OpTurns
+from samebits.recording.probes.substitution import OpSubstitution
 from samebits.records.events import GIVEN, NO_WRITER, TensorInfo
 from samebits.records.kinds import KINDS, EventKind, Role
 from samebits.records.notes import RecordedPart
@@ -97,7 +97,7 @@ class OpProbe(DispatchProbe):
         self.enter(_mode_class(self))
 
     def thread_state(self) -> ThreadState:
-        """Return what is known of the thread that calls this."""
+        """Return the facts of the thread that calls this."""
         return ThreadState({}, self._modules.stack(), self._recorder.thread())
 
     def call(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], thread: ThreadState) -> Any:
@@ -107,7 +107,7 @@ class OpProbe(DispatchProbe):
             op: the overload.
             args: its positional arguments.
             kwargs: its keyword arguments.
-            thread: what is known of the running thread.
+            thread: the facts of the running thread.
         """
         recorder = self._recorder
         known = self._specs.get(id(op))
@@ -119,10 +119,10 @@ class OpProbe(DispatchProbe):
         flatten_arguments(args, inputs, others)
         if kwargs:
             flatten_arguments(kwargs.values(), inputs, others)
-        turns, source, state = None, "", b""
+        substitution, source, state = None, "", b""
         try:
             if spec.random or spec.text in self._substituted:
-                turns, source, state = self._prepare(spec, thread, op, (args, kwargs), inputs)
+                substitution, source, state = self._prepare(spec, thread, op, (args, kwargs), inputs)
             before = observe(inputs) if spec.writes else None
             described = inputs if before is None else self._described_before(spec, before[1], inputs)
         except Exception as error:  # noqa: BLE001 - an error of ours does not end the script
@@ -131,8 +131,8 @@ class OpProbe(DispatchProbe):
             return op(*args, **kwargs)
         outcome = op(*args, **kwargs)
         try:
-            if turns is not None:
-                outcome = turns.after(outcome, len(inputs) + spec.random)
+            if substitution is not None:
+                outcome = substitution.after(outcome, len(inputs) + spec.random)
             if before is not None:
                 outputs = written_tensors(spec, outcome, args, kwargs)
                 seen = _seen_around(spec, described, outputs, before, state)
@@ -145,7 +145,7 @@ class OpProbe(DispatchProbe):
                 if not outputs and outcome is not None:
                     others.append(("->", outcome))
             seq = self._record(spec, seen, repr(others)[1:-1] if others else "", thread, source)
-            self._store(turns, seq)
+            self._store(substitution, seq)
         except Exception as error:  # noqa: BLE001 - nor one after it
             pass_on(error)
             recorder.failures.add(RecordedPart.OPERATION, error)
@@ -158,9 +158,9 @@ class OpProbe(DispatchProbe):
         return spec
 
     @staticmethod
-    def _store(turns: OpTurns | None, seq: int) -> None:
-        if turns is not None:
-            turns.recorded(seq)
+    def _store(substitution: OpSubstitution | None, seq: int) -> None:
+        if substitution is not None:
+            substitution.recorded(seq)
 
     def _returned(self, outcome: Any) -> list[Any] | None:
         """Return the tensors that an op returned; None where one has no contents."""
@@ -173,23 +173,23 @@ class OpProbe(DispatchProbe):
 
     def _prepare(
         self, spec: OpSpec, thread: ThreadState, op: Any, arguments: tuple[Any, Any], inputs: list[Any]
-    ) -> tuple[OpTurns | None, str, bytes]:
-        """Return what a substitution does around an op, its RNG source and the digest of its state."""
+    ) -> tuple[OpSubstitution | None, str, bytes]:
+        """Return the substitution at an op, the RNG source of the op and the digest of its state."""
         source, generator = self._generator(arguments[1], inputs) if spec.random else ("", None)
-        turns = None
+        substitution = None
         if self._substituter is not None and spec.text in self._substituted:
             site, forward_site = self._recorder.sites.find(calling_frame(3)), None
             node = self._node() if self._backward.running else None
             if node is not None:
                 forward_site, _ = thread.forward.get(node_sequence(node), (None, 0))
-            op_turns = self._substituter.turns(EventKind.OP, spec.text, site, forward_site)
+            matches = self._substituter.matches(EventKind.OP, spec.text, site, forward_site)
             listed = functools.partial(written_tensors, spec)
-            turns = OpTurns(op_turns, op, listed, arguments, self._recorder.quietly)
-            turns.before(inputs, generator)
+            substitution = OpSubstitution(matches, op, listed, arguments, self._recorder.quietly)
+            substitution.before(inputs, generator)
         if not spec.random:
-            return turns, source, b""
+            return substitution, source, b""
         thread.drawn_from[:] = [] if generator is None else [generator.get_state()]
-        return turns, source, digest_many(thread.drawn_from) if thread.drawn_from else bytes(16)
+        return substitution, source, digest_many(thread.drawn_from) if thread.drawn_from else bytes(16)
 
     def _record(self, spec: OpSpec, seen: Seen, text: str, thread: ThreadState, source: str) -> int:
         recorder = self._recorder
@@ -246,7 +246,7 @@ class OpProbe(DispatchProbe):
 
 
 def _entering(spec: OpSpec, inputs: list[Any], links: bytes) -> list[tuple[int, Any]]:
-    """Return by position what an op read that no recorded event wrote; nothing if it writes to it."""
+    """Return the inputs that no recorded event wrote, by position; none for an op that writes to them."""
     if spec.writes:
         return []
     writers = [writer for _, writer in struct.iter_unpack("<ii", links)]
@@ -260,7 +260,7 @@ def _seen_around(
     before: tuple[bytes, bytes, bytes],
     state: bytes,
 ) -> Seen:
-    """Combine what was seen before and after an op that writes to its arguments."""
+    """Combine the observations before and after an op that writes to its arguments."""
     digests, kinds, bases = before
     after, more_kinds, more_bases = observe(outputs)
     after = _hidden(after, spec.workspaces) if spec.workspaces else after
@@ -270,7 +270,7 @@ def _seen_around(
 
 
 def _seen_after(spec: OpSpec, inputs: list[Any], outputs: list[Any], state: bytes) -> Seen:
-    """Look once at everything after an op that left its inputs unchanged."""
+    """Observe inputs and outputs at once, after an op that left its inputs unchanged."""
     if spec.alias:
         digests, kinds, bases = observe(inputs)
         return inputs, outputs, digests + digests, kinds, bases, bases

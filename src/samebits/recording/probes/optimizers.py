@@ -46,7 +46,7 @@ class StateProbe:
         self._recorder.steps.close(infos, digests)
 
     def record(self, op: str, optimizer: Any = None) -> tuple[tuple[TensorInfo, ...], bytes]:
-        """Record the state; return what was recorded."""
+        """Record the state; return its descriptions and digests."""
         recorder = self._recorder
         with recorder.quietly:
             self._rng.record_states()
@@ -183,19 +183,17 @@ class OptimizerProbe:
         if self._running:
             thread = threading.get_ident()
             outer = _frames_above(frame)
-            alive = {other.ident for other in threading.enumerate()} - {thread}
+            alive = {each.ident for each in threading.enumerate()} - {thread}
             self._running = [
-                entry
-                for entry in self._running
-                if (entry[1] in outer if entry[0] == thread else entry[0] in alive)
+                (other, step)
+                for other, step in self._running
+                if (step in outer if other == thread else other in alive)
             ]
         self._running.append((threading.get_ident(), id(frame)))
 
-    def _leave(self, frame: FrameType) -> None:
-        self._running = [entry for entry in self._running if entry[1] != id(frame)]
-
     def _after(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        self._leave(calling_frame())
+        ended = id(calling_frame())
+        self._running = [(thread, step) for thread, step in self._running if step != ended]
         self._recorder.sites.optimizer_site = None
         if not self._recorder.active:
             return

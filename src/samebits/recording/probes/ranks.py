@@ -6,8 +6,8 @@ Events of kind `collective`:
   (averaged over the ranks, loaded): which parameters are kept equal by `DistributedDataParallel`, and
   which are shards (JSON). Its tensors are the parameters and buffers at that moment.
 - `epoch`: an iteration of a DataLoader begins (JSON).
-- `indices`: what its sampler gave for one batch that was handed over: `loader epoch: 3 5 7`; at the end
-  of an epoch `end`.
+- `indices`: the indices of one batch that was handed over, as its sampler gave them: `loader epoch: 3 5 7`;
+  at the end of an epoch `end`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._runtime.frames import calling_frame, pass_on
 from samebits._runtime.patching import Patches
 from samebits._torch.loaders import LOADER_NEXT_INDEX, base_seed, loader_iterator_class, persistent_iterator
+from samebits.recording.probes.batches import dataset_size
 from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import RecordedPart
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from samebits.recording.probes.state import Part, StateTracker
 
 REPLICAS, EPOCH, INDICES = "replicas", "epoch", "indices"
-MOST_INDICES = 1 << 22  # of one rank: each is some bytes of the record, and of memory
+_MOST_INDICES = 1 << 22  # of one rank: each is some bytes of the record, and of memory
 _SAMPLER_FACTS = ("epoch", "seed", "shuffle", "drop_last", "num_replicas", "rank", "replacement")
 _DEEP = 4
 _GATHERED = re.compile(r"leaf\d+")  # as the state names what neither a module nor a variable holds
@@ -61,7 +62,7 @@ class RankProbe:
         self._loaders: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._epochs: dict[int, int] = {}
         self._numbers = itertools.count()
-        self._left = MOST_INDICES
+        self._left = _MOST_INDICES
         self._running: weakref.WeakKeyDictionary[Any, _Iteration] = weakref.WeakKeyDictionary()
 
     def install(self, torch: Any) -> None:
@@ -80,7 +81,7 @@ class RankProbe:
         for handle in self._handles:
             handle.remove()
         self._handles = []
-        self._recorder.steps.leave(self._after_step)
+        self._recorder.steps.stop_listening(self._after_step)
         self._patches.restore()
 
     def _before_step(self, *_: Any) -> None:
@@ -153,7 +154,12 @@ class RankProbe:
         self._epochs[number] = epoch + 1
         iteration = self._running.setdefault(iterator, _Iteration())
         iteration.name = f"{number} {epoch}"
-        facts = {"loader": number, "epoch": epoch, **loader_facts(loader), "worker_seed": base_seed(iterator)}
+        facts = {
+            "loader": number,
+            "epoch": epoch,
+            **_loader_facts(loader),
+            "worker_seed": base_seed(iterator),
+        }
         recorder = self._recorder
         recorder.remark(EventKind.COLLECTIVE, EPOCH, recorder.sites.find(frame), json.dumps(facts))
 
@@ -222,11 +228,11 @@ def _group(group: Any) -> str:
     return json.dumps(sorted(dist.get_process_group_ranks(group)))
 
 
-def loader_facts(loader: Any) -> dict[str, Any]:
+def _loader_facts(loader: Any) -> dict[str, Any]:
     """Return the facts that tell how a loader divides its data, as JSON can hold them."""
     sampler = _sampler(loader)
     facts: dict[str, Any] = {
-        "size": _size(getattr(loader, "dataset", None)),
+        "size": dataset_size(getattr(loader, "dataset", None)),
         "sampler": type(sampler).__name__,
         "keyed": type(sampler).__module__.startswith("samebits."),  # what samples draw knows no worker
         "workers": int(getattr(loader, "num_workers", 0)),
@@ -250,14 +256,6 @@ def _sampler(loader: Any) -> Any:
             break
         sampler = inner[0]
     return sampler
-
-
-def _size(dataset: Any) -> int | None:
-    try:
-        return len(dataset)
-    except Exception as error:  # noqa: BLE001 - a dataset of the user's own, or one without a length
-        pass_on(error)
-        return None
 
 
 def _word(index: Any) -> str:

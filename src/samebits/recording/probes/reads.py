@@ -27,7 +27,7 @@ READS = {
     "item": "item", "tolist": "tolist", "numpy": "numpy", "__array__": "numpy",
     "__repr__": "repr", "__format__": "format",
 }  # fmt: skip
-CONVERSIONS = {
+_CONVERSIONS = {
     "__bool__": "bool", "__float__": "float", "__int__": "int", "__index__": "int", "__complex__": "complex",
 }  # fmt: skip
 _TASK_TEXTS = "asyncio.base_futures"
@@ -49,11 +49,11 @@ class ReadProbe:
 
     def install(self, torch: Any) -> None:
         """Watch the methods of `torch.Tensor`."""
-        for name, op in (READS | CONVERSIONS).items():
+        for name, op in (READS | _CONVERSIONS).items():
             original = getattr(torch.Tensor, name, None)
             if original is not None:
                 read = self._recorded(original, op)
-                watched = _Conversion(original, read, self._record, op) if name in CONVERSIONS else read
+                watched = _Conversion(original, read, self._record, op) if name in _CONVERSIONS else read
                 self._patches.set(torch.Tensor, name, watched)
 
     def remove(self) -> None:
@@ -154,7 +154,7 @@ class SaveProbe:
         def recorded_save(obj: Any, *args: Any, **kwargs: Any) -> Any:
             if recorder.active:
                 with recorder.recording(RecordedPart.SAVE):
-                    record_save(recorder, obj, calling_frame())
+                    _record_save(recorder, obj, calling_frame())
                 target = args[0] if args else kwargs.get("f")
                 if isinstance(target, (str, os.PathLike)):  # compiled code opens it; Python tells nothing
                     sys.audit(SAVED, target)
@@ -172,7 +172,7 @@ class SaveProbe:
         self._patches.restore()
 
 
-def record_save(recorder: Recorder, obj: Any, frame: FrameType) -> None:
+def _record_save(recorder: Recorder, obj: Any, frame: FrameType) -> None:
     """Record the tensors in an object that is about to be written."""
     held = obj.state_dict() if isinstance(obj, sys.modules["torch"].nn.Module) else obj
     tensors = [(name, leaf) for name, leaf in leaves_of(held) if is_tensor(leaf)]

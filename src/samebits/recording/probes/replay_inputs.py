@@ -1,4 +1,4 @@
-"""Inputs for one more execution of an op: copies of what it writes to, generator states, another core."""
+"""Inputs for one more execution of an op: copies of written tensors, generator states, another core."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import ignored
 from samebits.determinism.deterministic_ops import SWITCHABLE
-from samebits.recording._recorder import is_tensor
-from samebits.recording.probes.op_calls import WORKSPACES, flatten_arguments, flatten_outputs
+from samebits.recording.probes.op_calls import (
+    WORKSPACES,
+    argument_tensors,
+    flatten_outputs,
+    with_replaced,
+    written_arguments,
+)
+from samebits.recording.replay_results import SkipReason
 from samebits.rng import states as rng
 
 if TYPE_CHECKING:
@@ -26,18 +32,16 @@ Call = tuple[tuple[Any, ...], dict[str, Any]]
 """Positional and keyword arguments."""
 
 
-class CannotCopy(Exception):  # noqa: N818 - it never reaches the user as an error
-    """An op writes to memory that is read with its sign changed: it would treat a copy in another way."""
+class NotReplayable(Exception):  # noqa: N818 - a reason to leave a call alone, never an error
+    """A call that is not executed again.
 
+    Args:
+        reason: why.
+    """
 
-def written_arguments(traits: OpTraits, call: Call) -> list[Any]:
-    """Return the tensors that an op writes to, in the order of its arguments."""
-    args, kwargs = call
-    written = [args[position] for position in traits.positions if position < len(args)]
-    written += [kwargs[name] for name in traits.keywords if name in kwargs]
-    tensors: list[Any] = []
-    flatten_arguments(written, tensors, [])
-    return tensors
+    def __init__(self, reason: SkipReason) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 def results_of(traits: OpTraits, outcome: Any, call: Call) -> list[Any]:
@@ -45,7 +49,7 @@ def results_of(traits: OpTraits, outcome: Any, call: Call) -> list[Any]:
     scratch = WORKSPACES.get(traits.base, ())
     outputs = [output for index, output in enumerate(flatten_outputs(outcome)) if index not in scratch]
     listed = {id(tensor) for tensor in outputs}
-    return outputs + [tensor for tensor in written_arguments(traits, call) if id(tensor) not in listed]
+    return outputs + [tensor for tensor in written_arguments(traits, *call) if id(tensor) not in listed]
 
 
 class Copies:
@@ -60,7 +64,8 @@ class Copies:
         call: its arguments, before it runs.
 
     Raises:
-        CannotCopy: the op writes to memory that is read with its sign changed.
+        NotReplayable: the op writes to memory that is read with its sign changed, so it would treat a copy in
+            another way.
     """
 
     def __init__(self, torch: Any, traits: OpTraits, call: Call) -> None:
@@ -68,11 +73,9 @@ class Copies:
         self._call = call
         self._spans: list[_Span] = []
         self._others: list[tuple[Any, Any]] = []
-        written = written_arguments(traits, call)
+        written = written_arguments(traits, *call)
         if written:
-            everything: list[Any] = []
-            flatten_arguments((*call[0], *call[1].values()), everything, [])
-            self._copy(written, everything)
+            self._copy(written, argument_tensors(*call))
 
     def _copy(self, written: list[Any], everything: list[Any]) -> None:
         by_storage: dict[tuple[object, int], list[Any]] = {}
@@ -106,9 +109,7 @@ class Copies:
         for tensor, copy in self._others:
             new[id(tensor)] = copy if last else copy.clone()
         args, kwargs = self._call
-        return tuple(_replaced(value, new) for value in args), {
-            name: _replaced(value, new) for name, value in kwargs.items()
-        }
+        return with_replaced(args, new), {name: with_replaced(v, new) for name, v in kwargs.items()}
 
 
 class _Span:
@@ -119,7 +120,7 @@ class _Span:
         self._tensors = tensors
         first = tensors[0]
         if any(tensor.is_neg() for tensor in tensors):
-            raise CannotCopy
+            raise NotReplayable(SkipReason.NEGATED)
         bounds = [_bounds(tensor) for tensor in tensors]
         self._low = min(low for low, _ in bounds)
         high = max(high for _, high in bounds)
@@ -178,18 +179,6 @@ def _bounds(tensor: Any) -> tuple[int, int]:
     return low, low + (reach + 1) * size
 
 
-def _replaced(value: Any, new: dict[int, Any]) -> Any:
-    if is_tensor(value):
-        return new.get(id(value), value)
-    if type(value) in (list, tuple):
-        return type(value)(_replaced(item, new) for item in value)
-    return value
-
-
-class UnknownGenerator(Exception):  # noqa: N818 - it says why, and never reaches the user as an error
-    """An op draws from an unknown generator."""
-
-
 class Generators:
     """Finds the generators of a call.
 
@@ -205,7 +194,7 @@ class Generators:
         """Return the generators that an op of torch may draw from: the one given to it, or its devices'.
 
         Raises:
-            UnknownGenerator: a device has generators that torch does not hand out.
+            NotReplayable: a device has generators that torch does not hand out.
         """
         args, kwargs = call
         given = [value for value in (*args, *kwargs.values()) if isinstance(value, self._torch.Generator)]
@@ -220,7 +209,7 @@ class Generators:
         """Return all generators that there are: a foreign op may draw from any.
 
         Raises:
-            UnknownGenerator: as `of`.
+            NotReplayable: as `of`.
         """
         if self._sources is None:
             self._sources = rng.sources()
@@ -235,7 +224,7 @@ class Generators:
             module = getattr(self._torch, device.type, None)
             generators = getattr(module, "default_generators", None)
             if module is None or not generators:
-                raise UnknownGenerator(device.type)
+                raise NotReplayable(SkipReason.GENERATOR)
             index = module.current_device() if device.index is None else device.index
             defaults.append(generators[index])
         return defaults
@@ -256,7 +245,7 @@ class States:
         self._after = self._before
 
     def note_after(self) -> None:
-        """Save what the op left."""
+        """Save the states that the op left."""
         self._after = self._read()
 
     def as_before(self) -> None:
@@ -290,8 +279,7 @@ class States:
 
 
 _SUSPECTS = frozenset(name.strip("_") for name in SWITCHABLE)
-_SUSPECT_TURNS = 64
-_TURNS = 2
+_MOST_MOVES, _MOST_MOVES_OF_SUSPECTS = 2, 64
 
 
 class Cores:
@@ -314,7 +302,7 @@ class Cores:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._turns: dict[str, int] = {}
+        self._moves: dict[str, int] = {}
         self._possible = hasattr(os, "sched_setaffinity")
 
     @contextlib.contextmanager
@@ -324,15 +312,15 @@ class Cores:
         The body must start no threads: they would stay on that core.
 
         Args:
-            op: what is repeated, such as `aten::index_put_`.
+            op: the op that is repeated, such as `aten::index_put_`.
         """
         cores = self._available(op)
         if not cores:
             yield
             return
-        own, turn = set(cores), self._turns[op]
+        own, move = set(cores), self._moves[op]
         try:
-            os.sched_setaffinity(0, {cores[turn % len(cores)]})
+            os.sched_setaffinity(0, {cores[move % len(cores)]})
         except OSError:  # not allowed here
             self._possible = False
         try:
@@ -343,13 +331,13 @@ class Cores:
 
     def _available(self, op: str) -> list[int]:
         """Return the cores of this thread; none when it is not to be moved."""
-        turn = self._turns.get(op, 0)
-        if not self._possible or turn >= _SUSPECT_TURNS:
+        moves = self._moves.get(op, 0)
+        if not self._possible or moves >= _MOST_MOVES_OF_SUSPECTS:
             return []
-        if turn >= _TURNS and op.partition("::")[2].strip("_") not in _SUSPECTS:
+        if moves >= _MOST_MOVES and op.partition("::")[2].strip("_") not in _SUSPECTS:
             return []
         if self._torch.get_num_threads() == 1:
             return []
-        self._turns[op] = turn + 1
+        self._moves[op] = moves + 1
         cores = sorted(os.sched_getaffinity(0))
         return cores if len(cores) > 1 else []

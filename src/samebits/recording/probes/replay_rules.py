@@ -1,10 +1,11 @@
-"""The rules by which ops are executed again or skipped, and the count of what came of it."""
+"""The rules by which ops are executed again or skipped, and the count of the results."""
 
 from __future__ import annotations
 
 import dataclasses
 import threading
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING
 
 from samebits.recording.replay_results import ReplaySummary, Skipped, SkipReason, Unrepeated
 
@@ -15,19 +16,9 @@ if TYPE_CHECKING:
     from samebits._torch.schemas import OpTraits
     from samebits.recording.distance import Difference
 
-BUILT_IN = frozenset(
-    (
-        "aten",
-        "prims",
-        "quantized",
-        "_quantized",
-        "sparse",
-        "mkldnn",
-        "onednn",
-        "mkldnn_prepacked",
-        "prepacked",
-    )
-)
+BUILT_IN = frozenset((
+    "aten", "prims", "quantized", "_quantized", "sparse", "mkldnn", "onednn", "mkldnn_prepacked", "prepacked",
+))  # fmt: skip
 """Namespaces of torch itself, whose ops do what their schemas say, and draw from torch's generators only."""
 
 # They mark what the profiler shows.
@@ -106,11 +97,11 @@ class Deviation:
     """The difference between a call and its repetitions.
 
     Args:
-        differing: how many of the repetitions did.
+        differing: how many of the repetitions differed.
         inputs: descriptions of the inputs.
-        outputs: of the results that differed.
+        outputs: descriptions of the results that differed.
         device: type of the device.
-        only_generator: only the state of the generator did.
+        only_generator: whether only the state of the generator differed.
         measure: compares the elements; costly.
     """
 
@@ -123,7 +114,7 @@ class Deviation:
 
 
 class Tally:
-    """Counts calls, in all threads.
+    """Counts the calls of all threads: executed again, skipped, and with other results.
 
     Args:
         times: how often each call is executed again.
@@ -132,10 +123,11 @@ class Tally:
     def __init__(self, times: int) -> None:
         self._times = times
         self._lock = threading.Lock()
-        self._calls: dict[CallSite, int] = {}
+        self._calls: Counter[CallSite] = Counter()
         self._steps: set[int] = set()
-        self._skipped: dict[tuple[SkipReason, str, str], int] = {}
-        self._deviations: dict[CallSite, dict[str, Any]] = {}
+        self._skipped: Counter[tuple[SkipReason, str, str]] = Counter()
+        self._unrepeated: dict[CallSite, Unrepeated] = {}
+        self._measured: Counter[CallSite] = Counter()
 
     def skip(self, reason: SkipReason, op: str, error: str = "") -> None:
         """Count a call that was not executed again.
@@ -146,56 +138,66 @@ class Tally:
             error: the class of the error, if the reason is `FAILED`.
         """
         with self._lock:
-            self._skipped[reason, op, error] = self._skipped.get((reason, op, error), 0) + 1
+            self._skipped[reason, op, error] += 1
 
     def count(self, call_site: CallSite, step: int) -> None:
-        """Count a call that was."""
+        """Count a call that was executed again."""
         with self._lock:
-            self._calls[call_site] = self._calls.get(call_site, 0) + 1
+            self._calls[call_site] += 1
             self._steps.add(step)
 
     def differs(self, call_site: CallSite, step: int, deviation: Deviation) -> None:
         """Count what differed in a call that was counted."""
         with self._lock:
-            counts = self._deviations.setdefault(
-                call_site,
-                {
-                    "step": step, "differing": 0, "measured": 0, "inputs": deviation.inputs,
-                    "outputs": deviation.outputs, "device": deviation.device, "difference": None,
-                    "only_generator": True,
-                },
-            )  # fmt: skip
-            counts["differing"] += deviation.differing
-            counts["only_generator"] &= deviation.only_generator
-            counts["measured"] += 1
-            if counts["measured"] <= _MOST_MEASURED:
-                counts["difference"] = _larger(counts["difference"], deviation.measure())
+            known = self._unrepeated.get(call_site) or _first_deviation(call_site, step, deviation)
+            known = self._unrepeated[call_site] = dataclasses.replace(
+                known,
+                differing=known.differing + deviation.differing,
+                only_generator=known.only_generator and deviation.only_generator,
+            )
+            self._measured[call_site] += 1
+            if self._measured[call_site] <= _MOST_MEASURED:
+                difference = _larger(known.difference, deviation.measure())
+                self._unrepeated[call_site] = dataclasses.replace(known, difference=difference)
 
     def summary(self) -> ReplaySummary:
         """Return what was counted."""
         with self._lock:
-            unrepeated = []
-            for call_site, counts in self._deviations.items():
-                calls, fields = self._calls.get(call_site, 0), {**counts}
-                del fields["measured"]
-                unrepeated.append(
-                    Unrepeated(
-                        call_site.op, call_site.module, call_site.site, call_site.forward_site,
-                        calls=calls, repetitions=calls * self._times, **fields,
-                    )
-                )  # fmt: skip
-            skipped = [
-                Skipped(reason, op, calls, error) for (reason, op, error), calls in self._skipped.items()
-            ]
+            skipped = [Skipped(reason, op, n, error) for (reason, op, error), n in self._skipped.items()]
             skipped.sort(key=lambda item: (-item.calls, item.reason, item.error, item.op))
             return ReplaySummary(
                 times=self._times,
                 calls=sum(self._calls.values()),
                 ops=len({call_site.op for call_site in self._calls}),
                 steps=len(self._steps),
-                unrepeated=tuple(unrepeated),
+                unrepeated=tuple(
+                    dataclasses.replace(
+                        unrepeated,
+                        calls=self._calls[call_site],
+                        repetitions=self._calls[call_site] * self._times,
+                    )
+                    for call_site, unrepeated in self._unrepeated.items()
+                ),
                 skipped=tuple(skipped),
             )
+
+
+def _first_deviation(call_site: CallSite, step: int, deviation: Deviation) -> Unrepeated:
+    """Return what is reported of an op at a line, before any repetition of it is counted."""
+    return Unrepeated(
+        call_site.op,
+        call_site.module,
+        call_site.site,
+        call_site.forward_site,
+        step=step,
+        calls=0,
+        repetitions=0,
+        differing=0,
+        inputs=deviation.inputs,
+        outputs=deviation.outputs,
+        device=deviation.device,
+        only_generator=True,
+    )
 
 
 def _larger(a: Difference | None, b: Difference | None) -> Difference | None:

@@ -18,11 +18,11 @@ from samebits.rng.sources import RECORDED, TORCH, package_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import FrameType
 
     from samebits.recording._recorder import Recorder
-    from samebits.recording.probes.substitution import Turn
+    from samebits.recording.probes.substitution import RuleMatch
     from samebits.rng.sources.source import BuiltInSource, StateFunction
-
 
 _PYTHON = "random"  # the module of the source that always exists
 
@@ -96,22 +96,22 @@ class RngProbe:
         devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
         return [torch.get_rng_state(), *devices]
 
-    def _seeded(self, source: BuiltInSource, site: int | None) -> list[Turn]:
+    def _seeded(self, source: BuiltInSource, site: int | None) -> list[RuleMatch]:
         """Keep the states that a seeding left, or replace them by those of another run."""
         substituter = self._recorder.substituter
         if substituter is None or source.library is not TORCH:
             return []
-        turns = substituter.turns(EventKind.RNG, "seed", site)
-        substituter.seeded |= bool(turns)
-        for turn in turns:
+        matches = substituter.matches(EventKind.RNG, "seed", site)
+        substituter.seeded |= bool(matches)
+        for match in matches:
             states = dict(enumerate(self._torch_states()))
-            for position, state in turn.exchange(states, show=False).items():
+            for position, state in match.exchange(states, show=False).items():
                 if position:
                     self._torch.cuda.set_rng_state(state, position - 1)
                 else:
                     substituter.seeded_from = states[0]
                     self._torch.set_rng_state(state)
-        return turns
+        return matches
 
     def _watch(self, source: BuiltInSource, owner: Any, function: StateFunction) -> None:
         recorder, original = self._recorder, getattr(owner, function.name)
@@ -130,15 +130,18 @@ class RngProbe:
                         given = ", ".join([repr(a) for a in args] + [f"{k}={v!r}" for k, v in kwargs.items()])
                         # `torch.seed()` chooses the seed itself and returns it.
                         chosen = f" -> {result}" if type(result) is int else ""
-                        site = recorder.sites.find(frame)
-                        turns = self._seeded(source, site)
-                        seq = recorder.remark(
-                            EventKind.RNG, "seed", site, f"{function.text}({given}){chosen}"
-                        )
-                        if turns:
-                            turns[0].owner.recorded(seq, turns)
-                        for listener in recorder.on_tensors if source.library is TORCH else ():
-                            listener(seq, EventKind.RNG, "seed", site, list(enumerate(self._torch_states())))
+                        self._record_seed(source, f"{function.text}({given}){chosen}", frame)
             return result
 
         self._patches.set(owner, function.name, seed)
+
+    def _record_seed(self, source: BuiltInSource, call: str, frame: FrameType) -> None:
+        """Record a call that has seeded generators, given as text."""
+        recorder = self._recorder
+        site = recorder.sites.find(frame)
+        matches = self._seeded(source, site)
+        seq = recorder.remark(EventKind.RNG, "seed", site, call)
+        if matches:
+            matches[0].substituter.recorded(seq, matches)
+        for listener in recorder.on_tensors if source.library is TORCH else ():
+            listener(seq, EventKind.RNG, "seed", site, list(enumerate(self._torch_states())))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._torch.core import is_virtual
 from samebits.digest import DigestPlan, digest_bytes
 from samebits.recording._recorder import describe, is_tensor
-from samebits.recording.probes.modules import instances
+from samebits.recording.probes.modules import instances, numbered
 from samebits.records.events import Ownership, TensorInfo
 from samebits.records.kinds import Role
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from samebits.recording.probes.modules import ModuleRegistry
 
 
-def owned_by(number: int, held: Collection[int], tensors: Sequence[Any], registry: ModuleRegistry) -> str:
+def _owned_by(number: int, held: Collection[int], tensors: Sequence[Any], registry: ModuleRegistry) -> str:
     """Return what belongs to an optimizer, as the arguments of its `step` event.
 
     These are its parameters and, in each model that holds some of them, all tensors of the smallest module
@@ -134,7 +134,7 @@ class StateTracker:
         self._numbers: dict[int, int] = {}
         self._next_number = count().__next__
         self._owned: dict[int, tuple[Part, int, str]] = {}
-        self._turn = threading.RLock()  # a script may train in several threads
+        self._lock = threading.RLock()  # a script may train in several threads
         registry.on_forget = self._release
 
     def find_optimizers(self, optimizer_class: type[Any]) -> None:
@@ -204,7 +204,7 @@ class StateTracker:
 
     def model(self) -> Part:
         """Return parameters and buffers of all modules, parameters of all optimizers, and bare leaves."""
-        with self._turn:
+        with self._lock:
             part = self._checked_main()
         # Not kept: an input that requires grad (an attack, a saliency map) lives as long as the script wants.
         entries = [(Role.PARAM, name, leaf) for name, leaf in self._living()]
@@ -214,7 +214,7 @@ class StateTracker:
         """Return the state of modules and optimizers, looked up anew where something was made or deleted."""
         known = self._parts.get("model")
         if known is None or self._stale or self._seen_version != self.registry.version:
-            with self._turn:
+            with self._lock:
                 return self._checked_main()
         return known[1]
 
@@ -289,10 +289,9 @@ class StateTracker:
         if known is not None and known[0] is model and known[1] == size:
             return known[2]
         held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-        text = owned_by(self._numbers[id(optimizer)], held, model.tensors, self.registry)
-        if (
-            self._parts.get("model", (None, None))[1] is model
-        ):  # else it holds tensors that are not to be kept
+        text = _owned_by(self._numbers[id(optimizer)], held, model.tensors, self.registry)
+        # Any other part holds trained tensors that only the script keeps alive.
+        if self._parts.get("model", (None, None))[1] is model:
             self._owned[id(optimizer)] = (model, size, text)
         return text
 
@@ -326,13 +325,9 @@ class StateTracker:
 
 
 def _uniquely(entries: list[tuple[Role, str, Any]], taken: Iterable[str]) -> list[tuple[Role, str, Any]]:
-    """Give every entry a name of its own; the second `weight` is `weight#2`."""
-    counts = dict.fromkeys(taken, 1)
-    result = []
-    for role, name, tensor in entries:
-        counts[name] = number = counts.get(name, 0) + 1
-        result.append((role, name if number == 1 else f"{name}#{number}", tensor))
-    return result
+    """Give every tensor another name; see `numbered`."""
+    names = numbered([name for _, name, _ in entries], taken)
+    return [(role, name, tensor) for (role, _, tensor), name in zip(entries, names, strict=True)]
 
 
 def _module_entries(dicts: list[tuple[Role, str, dict[str, Any]]]) -> Iterator[tuple[Role, str, Any]]:

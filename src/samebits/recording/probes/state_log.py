@@ -30,7 +30,7 @@ from samebits._runtime.frames import calling_frame
 from samebits.digest import digest_bytes
 from samebits.recording._recorder import is_tensor
 from samebits.recording.probes.batches import BatchLog
-from samebits.recording.probes.modules import instances
+from samebits.recording.probes.modules import instances, numbered
 from samebits.recording.probes.variables import Variables
 from samebits.records.kinds import Role
 from samebits.records.log import AppendedFile, emptied
@@ -53,19 +53,19 @@ class StateLog:
     """
 
     def __init__(self, path: str) -> None:
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._file: AppendedFile | None = emptied(path)
 
     def write(self, kind: str, **fields: Any) -> None:
         """Append a line."""
         line = json.dumps({"kind": kind, **fields}, separators=(",", ":"))
-        with self._turn:
+        with self._lock:
             if self._file is not None:
                 self._file.append(f"{line}\n".encode())
 
     def close(self) -> None:
         """Write no more."""
-        with self._turn:
+        with self._lock:
             self._file = None
 
 
@@ -95,7 +95,9 @@ class TrainingFacts:
         if not step & (step - 1):
             self._search()
         settings: dict[str, str] = {}
-        for name, optimizer in _named(self._state.optimizers()):
+        optimizers = self._state.optimizers()
+        names = numbered(type(optimizer).__name__ for optimizer in optimizers)
+        for name, optimizer in zip(names, optimizers, strict=True):
             for number, group in enumerate(optimizer.param_groups):
                 for key, value in group.items():
                     text = None if key in _NO_SETTINGS else _text(value)
@@ -115,13 +117,13 @@ class TrainingFacts:
 
         self._labelled = {key: known for key, known in self._labelled.items() if known[1]() is not None}
         taken = {label for label, _ in self._labelled.values()}
-        for thing in [*self._in_order(instances(LRScheduler)), *instances(torch.amp.GradScaler)]:
-            if id(thing) not in self._labelled:
-                name = type(thing).__name__
+        for holder in [*self._in_order(instances(LRScheduler)), *instances(torch.amp.GradScaler)]:
+            if id(holder) not in self._labelled:
+                name = type(holder).__name__
                 labels = (name if number == 1 else f"{name}#{number}" for number in count(1))
                 label = next(label for label in labels if label not in taken)
                 taken.add(label)
-                self._labelled[id(thing)] = (label, weakref.ref(thing))
+                self._labelled[id(holder)] = (label, weakref.ref(holder))
 
     def _in_order(self, schedules: list[Any]) -> list[Any]:
         """Sort schedules as their optimizers: the garbage collector lists them in an order that changes."""
@@ -129,16 +131,6 @@ class TrainingFacts:
         return sorted(
             schedules, key=lambda s: positions.get(id(getattr(s, "optimizer", None)), len(positions))
         )
-
-
-def _named(objects: list[Any]) -> list[tuple[str, Any]]:
-    counts: dict[str, int] = {}
-    result = []
-    for thing in objects:
-        name = type(thing).__name__
-        counts[name] = number = counts.get(name, 0) + 1
-        result.append((name if number == 1 else f"{name}#{number}", thing))
-    return result
 
 
 def _text(value: Any) -> str | None:
@@ -220,7 +212,7 @@ class StateLogProbe:
             return  # a compiler would trace this hook too
         with self._recorder.recording(RecordedPart.STATE_LOG):
             if any(parameter.requires_grad for parameter in module.parameters()):
-                self._seen = self._look()
+                self._seen = self._read_state()
 
     def _before(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if not self._recorder.active:
@@ -233,7 +225,7 @@ class StateLogProbe:
         if self._log is None:
             return
         with self._recorder.recording(RecordedPart.STATE_LOG):
-            seen = self._look() if self._seen is None else self._seen
+            seen = self._read_state() if self._seen is None else self._seen
             settings = self._facts.settings(self._steps)
             changes = {n: text for n, text in settings.items() if self._settings.get(n) != text}
             gone = dict.fromkeys(self._settings.keys() - settings.keys())
@@ -253,8 +245,8 @@ class StateLogProbe:
             self._recorder.writer.flush()
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def _look(self) -> dict[str, Any]:
-        """Return what a checkpoint restores, or should restore."""
+    def _read_state(self) -> dict[str, Any]:
+        """Return the state that a checkpoint restores, or should restore."""
         with self._recorder.quietly:
             model = self._state.model()
             infos, digests = list(model.infos), model.digest()

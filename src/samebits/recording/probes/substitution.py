@@ -9,34 +9,37 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._torch.core import is_virtual
 from samebits.recording.probes.captures import fits, from_safetensors, to_safetensors, write_into
+from samebits.recording.probes.op_calls import argument_tensors, with_replaced
 from samebits.recording.substitution import CapturedEvents, Matcher, line_of
 from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode, RecordedPart
 from samebits.records.reader import RecordReader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from samebits.recording._recorder import Recorder
     from samebits.recording.substitution import CapturedEvent, Rule, Substitution
     from samebits.records.events import Event
 
-_OWN_PROBES = (
-    EventKind.OP,
-    EventKind.BATCH,
-    EventKind.RNG,
-)  # their probes ask before they record; the other kinds are only compared
+    Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+# The probes of these kinds ask before they record; the other kinds are only compared.
+_OWN_PROBES = (EventKind.OP, EventKind.BATCH, EventKind.RNG)
 
 
 class Substituter:
-    """One run's share in a substitution.
+    """Keeps the values that the rules name, or replaces them by those that another run kept.
 
     Args:
         recorder: whose events are watched.
-        substitution: what is kept or put in place.
+        substitution: the rules, and the record that kept values if this run gets some.
 
     Attributes:
         ops: names of the ops in the rules.
+        shown: numbers of the rules of which this run's own values were kept once.
+        seeded: whether a seeding that a rule names was made.
         seeded_from: the state of the CPU generator that the last replaced seeding had left.
 
     Raises:
@@ -48,10 +51,10 @@ class Substituter:
         self.rules = substitution.rules
         self._matcher = Matcher(substitution)
         self._reader = RecordReader(substitution.source) if substitution.source else None
-        self._kept = CapturedEvents(self._reader, substitution) if self._reader is not None else None
+        self._captured = CapturedEvents(self._reader, substitution) if self._reader is not None else None
         self._let_go()
         self._bytes_left = self._most_bytes = substitution.most_bytes
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._tally: Counter[tuple[int, str]] = Counter()
         self.shown: set[int] = set()
         self.seeded_from: Any = None
@@ -62,34 +65,34 @@ class Substituter:
     @property
     def keeps(self) -> bool:
         """True if this run keeps values; else it gets some."""
-        return self._kept is None
+        return self._captured is None
 
     def install(self, torch: Any) -> None:  # noqa: ARG002 - all probes are installed alike
-        """Take part in what the other probes record."""
-        self._recorder.substitute_by(self)
+        """Have the other probes ask before they record."""
+        self._recorder.set_substituter(self)
         if self._kinds:
-            self._recorder.on_tensors.append(self._see)
+            self._recorder.on_tensors.append(self._observe)
 
     def remove(self) -> None:
-        """Take no part."""
-        self._recorder.substitute_by(None)
+        """Have them no longer ask."""
+        self._recorder.set_substituter(None)
         if self._kinds:
-            self._recorder.on_tensors.remove(self._see)
+            self._recorder.on_tensors.remove(self._observe)
         if self._reader is not None:
             self._reader.close()
 
-    def turns(
+    def matches(
         self, kind: EventKind, op: str, site: int | None, forward_site: int | None = None
-    ) -> list[Turn]:
-        """Return the turns of an event that is about to be recorded, one for each rule."""
+    ) -> list[RuleMatch]:
+        """Return the matches of an event that is about to be recorded, one for each rule."""
         sites = self._recorder.sites
         key = (kind, op, line_of(sites.known(site)), line_of(sites.known(forward_site)))
         main = threading.current_thread() is threading.main_thread()
         thread = "" if main else threading.current_thread().name
-        with self._turn:
+        with self._lock:
             matched = self._matcher.match(key, thread, self._recorder.step)
         return [
-            Turn(self, number, self._kept.get(number, thread, count) if self._kept else None)
+            RuleMatch(self, number, self._captured.get(number, thread, count) if self._captured else None)
             for number, count in matched
         ]
 
@@ -98,40 +101,42 @@ class Substituter:
         with self._recorder.quietly:
             return self._recorder.digest_many([tensor])
 
-    def load(self, kept: CapturedEvent) -> Mapping[int, bytes]:
-        """Return what the other run kept of an event."""
+    def load(self, captured: CapturedEvent) -> Mapping[int, bytes]:
+        """Return the tensors of an event that the other run kept, as safetensors files, by position."""
         try:
-            return {} if self._kept is None else self._kept.tensors(kept)
+            return {} if self._captured is None else self._captured.tensors(captured)
         finally:
             self._let_go()
 
-    def count(self, rule: int, what: str) -> None:
-        """Note what came of an event: `placed`, `missing`, `misfit` or `cut`."""
-        with self._turn:
-            self._tally[rule, what] += 1
+    def count(self, rule: int, result: str) -> None:
+        """Count the result of one event: `placed`, `missing`, `misfit` or `cut`."""
+        with self._lock:
+            self._tally[rule, result] += 1
 
-    def fits_in(self, size: int) -> bool:
-        """Tell whether so many more bytes may be kept; once they may not, nothing more is kept."""
-        with self._turn:
+    def reserve(self, size: int) -> bool:
+        """Count bytes that are to be kept; False where they are too many, and from then on."""
+        with self._lock:
             self._bytes_left = self._bytes_left - size if self._bytes_left >= size else -1
             return self._bytes_left >= 0
 
-    def recorded(self, seq: int, turns: Sequence[Turn]) -> None:
-        """Write what was kept of an event that has a number now, each tensor once."""
+    def recorded(self, seq: int, matches: Sequence[RuleMatch]) -> None:
+        """Write the kept tensors of an event that has a number now, each tensor once."""
         contents: dict[int, bytes] = {}
-        for turn in turns:
-            contents.update(turn.contents)
+        for match in matches:
+            contents.update(match.contents)
         for position, data in contents.items():
             self._recorder.writer.capture([(seq, position, data)])
 
     def notes(self) -> list[Note]:
-        """Return what the user should know of the substitution."""
+        """Return notes for the user: values that were not kept, or not put in place."""
         notes = []
         cut = sum(self._tally[number, "cut"] for number in range(len(self.rules)))
         if cut:
             notes.append(Note.of(NoteCode.NO_SPACE, str(self._most_bytes >> 20), str(cut)))
         for number, rule in enumerate(self.rules):
-            placed, missing, misfit = (self._tally[number, w] for w in ("placed", "missing", "misfit"))
+            placed, missing, misfit = (
+                self._tally[number, result] for result in ("placed", "missing", "misfit")
+            )
             if missing or misfit:
                 counts = str(missing + misfit), str(placed + missing + misfit)
                 why = "both" if missing and misfit else "missing" if missing else "misfit"
@@ -144,59 +149,59 @@ class Substituter:
         if self._reader is not None:
             self._reader.let_go()
 
-    def _see(
+    def _observe(
         self, seq: int, kind: EventKind, op: str, site: int | None, tensors: Sequence[tuple[int, Any]]
     ) -> None:
         if kind in self._kinds:
             with self._recorder.recording(RecordedPart.CAPTURED_VALUE):
-                turns = self.turns(kind, op, site)
-                for turn in turns:
-                    turn.exchange(dict(tensors))
-                self.recorded(seq, turns)
+                matches = self.matches(kind, op, site)
+                for match in matches:
+                    match.exchange(dict(tensors))
+                self.recorded(seq, matches)
 
 
-class Turn:
-    """The work of one rule at one event.
+class RuleMatch:
+    """An event that a rule matches: its values are kept, or replaced by those of the other run.
 
     Args:
-        owner: the run's substituter.
+        substituter: the run's substituter.
         number: of the rule.
-        kept: the event of the other run whose values are put in place; None for none.
+        captured: the event of the other run whose values are put in place; None for none.
 
     Attributes:
-        contents: what is kept of the event, as safetensors files, by position.
+        contents: the kept tensors of the event, as safetensors files, by position.
     """
 
-    def __init__(self, owner: Substituter, number: int, kept: CapturedEvent | None) -> None:
-        self.owner = owner
+    def __init__(self, substituter: Substituter, number: int, captured: CapturedEvent | None) -> None:
+        self.substituter = substituter
         self.rule_number = number
-        self.rule: Rule = owner.rules[number]
-        self._kept = kept
+        self.rule: Rule = substituter.rules[number]
+        self._captured = captured
         self.contents: dict[int, bytes] = {}
 
     @property
     def keeps(self) -> bool:
         """True if values are only kept."""
-        return self.owner.keeps
+        return self.substituter.keeps
 
     @property
     def measures(self) -> bool:
         """True while this event's own values are still wanted, to tell by how much the runs differ."""
-        return self.rule_number not in self.owner.shown
+        return self.rule_number not in self.substituter.shown
 
     def keep(self, tensors: Mapping[int, Any]) -> None:
         """Keep tensors by position."""
         files = {position: to_safetensors(tensor) for position, tensor in tensors.items()}
         contents = {position: data for position, data in files.items() if data is not None}
-        if not self.owner.fits_in(sum(map(len, contents.values()))):
-            self.owner.count(self.rule_number, "cut")
+        if not self.substituter.reserve(sum(map(len, contents.values()))):
+            self.substituter.count(self.rule_number, "cut")
             return
         self.contents.update(contents)
 
     def show(self, tensors: Mapping[int, Any]) -> None:
-        """Keep what this event gave by itself, if no event of the rule was kept for that yet."""
+        """Keep this run's own values of the event, unless those of another event of the rule were kept."""
         if self.measures:
-            self.owner.shown.add(self.rule_number)
+            self.substituter.shown.add(self.rule_number)
             self.keep(tensors)
 
     def exchange(self, tensors: Mapping[int, Any], *, show: bool = True) -> dict[int, Any]:
@@ -209,7 +214,7 @@ class Turn:
         Returns:
             the contents that are to be put in place, by position; only of tensors that differ.
         """
-        if self.owner.keeps:
+        if self.substituter.keeps:
             self.keep(tensors)
             return {}
         wanted = self._wanted(tensors)
@@ -218,27 +223,27 @@ class Turn:
         return wanted if self.rule.replaces else {}
 
     def replace(self, tensors: Mapping[int, Any]) -> None:
-        """Keep tensors, or write to them what the other run kept of them."""
+        """Keep tensors, or overwrite them with the contents that the other run kept."""
         for position, contents in self.exchange(tensors).items():
             write_into(tensors[position], contents)
 
     def _wanted(self, tensors: Mapping[int, Any]) -> dict[int, Any]:
-        if self._kept is None:
-            self.owner.count(self.rule_number, "missing")
+        if self._captured is None:
+            self.substituter.count(self.rule_number, "missing")
             return {}
-        event, files = self._kept.event, None
+        event, files = self._captured.event, None
         wanted: dict[int, Any] = {}
         misfit = False
         for position, tensor in tensors.items():
-            if self.owner.digest(tensor) == _digest(event, position):
+            if self.substituter.digest(tensor) == _digest(event, position):
                 continue
-            files = self.owner.load(self._kept) if files is None else files
+            files = self.substituter.load(self._captured) if files is None else files
             contents = from_safetensors(files[position]) if position in files else None
             if contents is None or not fits(tensor, contents):
                 misfit = True
             elif not self._is_equal_state(tensor, contents):
                 wanted[position] = contents
-        self.owner.count(self.rule_number, "misfit" if misfit else "placed")
+        self.substituter.count(self.rule_number, "misfit" if misfit else "placed")
         return wanted
 
     def _is_equal_state(self, tensor: Any, contents: Any) -> bool:
@@ -250,34 +255,27 @@ def _digest(event: Event, position: int) -> bytes:
     return event.digests[position] if position < len(event.digests) else b""
 
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from contextlib import AbstractContextManager
-
-    Arguments = tuple[tuple[Any, ...], dict[str, Any]]
-
-
-class OpTurns:
-    """The work of all rules around one op.
+class OpSubstitution:
+    """The part that the matching rules take in one call of an op.
 
     Args:
-        turns: by each rule.
+        matches: of the call, one for each rule.
         op: executes the op.
-        listed: the tensors that it returned or wrote to, from what it returned and its arguments.
+        listed: gives the tensors that it returned or wrote to, from its result and its arguments.
         arguments: its positional and its keyword arguments.
         quietly: inside, ops are samebits' own.
     """
 
     def __init__(
         self,
-        turns: list[Turn],
+        matches: list[RuleMatch],
         op: Callable[..., Any],
         listed: Callable[[Any, Any, Any], list[Any]],
         arguments: Arguments,
         quietly: AbstractContextManager[None],
     ) -> None:
         self._quietly = quietly
-        self._turns = turns
+        self._matches = matches
         self._op = op
         self._listed = listed
         self._arguments = arguments
@@ -294,13 +292,15 @@ class OpTurns:
         """
         self._n_inputs, self._generator = len(inputs), generator
         with self._quietly:
-            for turn in self._turns:
-                if turn.rule.part == "in":
-                    self._give_inputs(turn, inputs)
-                elif turn.rule.part == "state" and generator is not None:
-                    self._give_state(turn, generator)
-                elif turn.rule.part == "draw" and turn.owner.seeded_from is not None and turn.measures:
-                    self._own[turn.rule_number] = (self._copies({}), turn.owner.seeded_from)
+            for match in self._matches:
+                if match.rule.part == "in":
+                    self._give_inputs(match, inputs)
+                elif match.rule.part == "state" and generator is not None:
+                    self._give_state(match, generator)
+                elif match.rule.part == "draw" and match.measures:
+                    state = match.substituter.seeded_from
+                    if state is not None:
+                        self._own[match.rule_number] = (self._copies({}), state)
 
     def after(self, outcome: Any, first: int) -> Any:
         """Act after the op, and before anything of it is digested.
@@ -310,48 +310,48 @@ class OpTurns:
             first: position of its first output in the event.
 
         Returns:
-            what it is to return.
+            the result that the script gets.
         """
         if any(is_virtual(tensor) for tensor in self._listed(outcome, *self._arguments)):
             return outcome
         with self._quietly:
-            for turn in self._turns:
+            for match in self._matches:
                 outputs = dict(enumerate(self._listed(outcome, *self._arguments), first))
-                if turn.rule.part == "out":
-                    outcome = self._put(outcome, outputs, turn.exchange(outputs))
-                elif turn.keeps and (turn.rule.part != "draw" or turn.owner.seeded):
-                    turn.show(outputs)
-                elif turn.rule_number in self._own:
-                    turn.show(dict(enumerate(self._own_outputs(*self._own[turn.rule_number]), first)))
+                if match.rule.part == "out":
+                    outcome = self._put(outcome, outputs, match.exchange(outputs))
+                elif match.keeps and (match.rule.part != "draw" or match.substituter.seeded):
+                    match.show(outputs)
+                elif match.rule_number in self._own:
+                    match.show(dict(enumerate(self._own_outputs(*self._own[match.rule_number]), first)))
         return outcome
 
     def recorded(self, seq: int) -> None:
-        """Write what was kept of the event, which has a number now."""
-        if self._turns:
-            self._turns[0].owner.recorded(seq, self._turns)
+        """Write the kept tensors of the event, which has a number now."""
+        if self._matches:
+            self._matches[0].substituter.recorded(seq, self._matches)
 
-    def _give_inputs(self, turn: Turn, inputs: list[Any]) -> None:
-        chosen = {i: inputs[i] for i in turn.rule.positions if i < len(inputs)}
-        wanted = turn.exchange(chosen, show=False)
-        if wanted and turn.measures:
-            self._own[turn.rule_number] = (self._copies(chosen), None)
+    def _give_inputs(self, match: RuleMatch, inputs: list[Any]) -> None:
+        chosen = {i: inputs[i] for i in match.rule.positions if i < len(inputs)}
+        wanted = match.exchange(chosen, show=False)
+        if wanted and match.measures:
+            self._own[match.rule_number] = (self._copies(chosen), None)
         for position, contents in wanted.items():
             write_into(chosen[position], contents)
 
-    def _give_state(self, turn: Turn, generator: Any) -> None:
+    def _give_state(self, match: RuleMatch, generator: Any) -> None:
         own = generator.get_state()
-        for contents in turn.exchange({self._n_inputs: own}, show=False).values():
-            if turn.measures:
-                self._own[turn.rule_number] = (self._copies({}), own)
+        for contents in match.exchange({self._n_inputs: own}, show=False).values():
+            if match.measures:
+                self._own[match.rule_number] = (self._copies({}), own)
             generator.set_state(contents)
 
     def _copies(self, replaced: dict[int, Any]) -> Arguments:
-        """Copy the op's arguments with their tensors, so that what it writes to is not the script's."""
-        copies: Arguments = copied(self._arguments, itertools.count(), replaced)
+        """Copy the op's arguments with their tensors, so that it does not write to the script's."""
+        copies: Arguments = _copied(self._arguments, itertools.count(), replaced)
         return copies
 
     def _own_outputs(self, copies: Arguments, state: Any) -> list[Any]:
-        """Return what the op would have given without the values put in place."""
+        """Return the tensors that the op would have given without the values put in place."""
         args, kwargs = copies
         if state is None or self._generator is None:
             return self._listed(self._op(*args, **kwargs), args, kwargs)
@@ -363,10 +363,10 @@ class OpTurns:
             self._generator.set_state(after)
 
     def _put(self, outcome: Any, outputs: Mapping[int, Any], wanted: Mapping[int, Any]) -> Any:
-        """Put contents in place of outputs; give what the op is to return."""
+        """Put contents in place of outputs; return the result that the script gets."""
         if not wanted:
             return outcome
-        given = list(tensors_of(self._arguments))
+        given = argument_tensors(*self._arguments)
         bases = {_storage(tensor) for tensor in given}
         fresh: dict[int, Any] = {}
         for position, contents in wanted.items():
@@ -375,40 +375,24 @@ class OpTurns:
                 # A view of an argument, such as another slice: writing there would change the argument.
                 target = fresh[id(tensor)] = tensor.clone()
             write_into(target, contents)
-        return renewed(outcome, fresh) if fresh else outcome
+        return with_replaced(outcome, fresh) if fresh else outcome
 
 
-def tensors_of(value: Any) -> Iterator[Any]:
-    """Yield the tensors in nested arguments."""
-    if hasattr(type(value), "untyped_storage"):
-        yield value
-    elif type(value) in (list, tuple, dict):
-        for item in value.values() if type(value) is dict else value:
-            yield from tensors_of(item)
-
-
-def copied(value: Any, numbers: Iterator[int], replaced: Mapping[int, Any]) -> Any:
+def _copied(value: Any, numbers: Iterator[int], replaced: Mapping[int, Any]) -> Any:
     """Return nested arguments with each tensor copied.
 
     Args:
         value: the arguments.
         numbers: counts the tensors, in order.
-        replaced: what is copied in place of some.
+        replaced: tensors that are copied in place of some, by number.
     """
     if hasattr(type(value), "untyped_storage"):
         return replaced.get(next(numbers), value).clone()
     if type(value) is dict:
-        return {key: copied(item, numbers, replaced) for key, item in value.items()}
+        return {key: _copied(item, numbers, replaced) for key, item in value.items()}
     if type(value) in (list, tuple):
-        return type(value)([copied(item, numbers, replaced) for item in value])
+        return type(value)([_copied(item, numbers, replaced) for item in value])
     return value
-
-
-def renewed(value: Any, fresh: Mapping[int, Any]) -> Any:
-    """Return what an op returned, with some tensors replaced, by identity."""
-    if type(value) in (list, tuple):
-        return type(value)([renewed(item, fresh) for item in value])
-    return fresh.get(id(value), value)
 
 
 def _storage(tensor: Any) -> int:

@@ -1,4 +1,4 @@
-"""Variables of the user's code: counters, running averages, generators of its own.
+"""Variables of the user's code, such as counters, running averages and generators.
 
 They are evidence of what a resumed run did not restore; no verdict depends on them. They are read without
 running the user's code: by exact types, and by the attributes that an object itself holds.
@@ -41,7 +41,7 @@ class Variables:
         self._digests: dict[int, tuple[weakref.ref[Any], int, int, str]] = {}  # by id: version, address, text
 
     def changes(self, frame: FrameType | None) -> dict[str, str | None]:
-        """Return what has changed since the last call, by name; None for what is gone.
+        """Return the variables that have changed since the last call, by name; None for one that is gone.
 
         Args:
             frame: where to begin; the frames above it are looked at too.
@@ -100,7 +100,7 @@ class Variables:
             return None
 
     def _text(self, value: Any) -> str | None:
-        """Return a value in short; None for what has parts or cannot be told."""
+        """Return a value in short; None for a container, or a value that has no exact text."""
         kind = type(value)
         if kind in _PLAIN:
             return repr(value)[:80]
@@ -136,7 +136,7 @@ def _strided() -> Any:
 
 
 def _parts(value: Any) -> list[tuple[str, Any]]:
-    """Return what an object holds, each with the way to write it."""
+    """Return the items or attributes of an object, each with its subscript or attribute text."""
     kind = type(value)
     if kind in (list, tuple):
         return [(f"[{i}]", item) for i, item in enumerate(value)] if len(value) <= _MOST_ITEMS else []

@@ -1,9 +1,10 @@
-"""Draws in the workers of DataLoaders: kept there, and sent home with the batch that they went into.
+"""Draws in the workers of DataLoaders, which come to the main process with the batch that they went into.
 
 A forked worker has the proxies of the draw log, and no record to write to. There the log is given a
-`WorkerSink`. Its draws travel with the next batch as one more thing to unpickle (`_Sent`), so that torch's
-queue, its pinning thread and the script see the plain batch. In the main process the draws wait until that
-batch is handed over, and are recorded right before it: when they arrive is chance, when they are used is not.
+`WorkerSink`. Its draws travel with the next batch (`_BatchWithDraws`), which unpickles as the plain batch, so
+that torch's queue, its pinning thread and the script see nothing else. In the main process the draws wait
+until that batch is handed over, and are recorded right before it: when they arrive is chance, when they are
+used is not.
 """
 
 from __future__ import annotations
@@ -37,24 +38,17 @@ if TYPE_CHECKING:
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.draw_log import DrawLog
 
-_HOME = "_samebits_worker_draws"  # an attribute of the wrapped `fetch`
+_PROBE = "_samebits_worker_draws"  # an attribute of the wrapped `fetch`: the `WorkerDraws`
 _MOST_WAITING = 4096  # batches that a script never takes
-BASE_SEED = "torch.utils.data.DataLoader"
+_BASE_SEED = "torch.utils.data.DataLoader"
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerDraw:
-    """A draw in a worker; as in `Recorder.draw`."""
-
-    op: str
-    site: Site | None
-    text: str
-    digest: bytes
-    library: str = ""
+WorkerDraw = tuple["Site | None", Drawn]
+"""A draw in a worker: the line, and the rest, whose own site means nothing in another process."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Parcel:
+class BatchKey:
     """The identity of the batch that some draws belong to, ordered as batches are handed over.
 
     Args:
@@ -90,10 +84,10 @@ class WorkerSink:
     def draw(self, drawn: Drawn, step: int) -> None:  # noqa: ARG002
         """Keep a value that was taken from outside torch."""
         site = None if drawn.site is None else self._sites[drawn.site]
-        self._draws.append(WorkerDraw(drawn.op, site, drawn.text, drawn.digest, drawn.library))
+        self._draws.append((site, drawn))
 
     def take(self) -> tuple[WorkerDraw, ...]:
-        """Return what was kept since the last time."""
+        """Return the draws since the last call."""
         taken = tuple(self._draws)
         self._draws.clear()
         return taken
@@ -108,7 +102,7 @@ class WorkerDraws:
 
     Args:
         recorder: where events go.
-        log: what stands in for functions tells it of draws, in workers too.
+        log: told of draws by the proxies of functions, in workers too.
     """
 
     def __init__(self, recorder: Recorder, log: DrawLog) -> None:
@@ -120,9 +114,9 @@ class WorkerDraws:
         self._sink: WorkerSink | None = None
         self._fetcher: Any = None
         self._epoch = self._number = -1
-        self._waiting: dict[Parcel, tuple[WorkerDraw, ...]] = {}
+        self._waiting: dict[BatchKey, tuple[WorkerDraw, ...]] = {}
 
-    def install(self, _torch: Any) -> None:
+    def install(self) -> None:
         """Follow the workers that are started from now on."""
         self._installed = True
         self._recorder.before_batch.append(self.hand_over)
@@ -131,20 +125,20 @@ class WorkerDraws:
             self._patches.set(kind, LOADER_FETCH, self._fetching(vars(kind)[LOADER_FETCH]))
 
     def remove(self) -> None:
-        """Follow no workers; what arrives from those that live on is dropped."""
+        """Follow no workers; draws that still arrive are dropped."""
         self._installed = False
         if self.hand_over in self._recorder.before_batch:
             self._recorder.before_batch.remove(self.hand_over)
         self._patches.restore()
         self._waiting.clear()
 
-    def arrived(self, parcel: Parcel, draws: tuple[WorkerDraw, ...]) -> None:
+    def arrived(self, key: BatchKey, draws: tuple[WorkerDraw, ...]) -> None:
         """Hold the draws of a batch that was just unpickled."""
         if self._installed and len(self._waiting) < _MOST_WAITING:
-            self._waiting[parcel] = draws
+            self._waiting[key] = draws
 
     def hand_over(self, iterator: Any, frame: FrameType) -> None:
-        """Record what went into a batch that an iterator hands over now.
+        """Record the draws of the batch that an iterator hands over now.
 
         Args:
             iterator: of a DataLoader.
@@ -154,26 +148,22 @@ class WorkerDraws:
         if seed is None:
             return
         workers = worker_processes(iterator)
-        mine = sorted(parcel for parcel in list(self._waiting) if parcel.process in workers)
+        mine = sorted(key for key in list(self._waiting) if key.process in workers)
         if n_yielded(iterator) == 1:
-            self._record_seed(seed, frame)
+            # From this number torch seeds the generators of workers.
+            self._log.at(_BASE_SEED, self._recorder.sites.find(frame), seed)
             newest = mine[-1].epoch if mine else 0
-            for parcel in [parcel for parcel in mine if parcel.epoch < newest]:  # a loop that was left
-                mine.remove(parcel)
-                del self._waiting[parcel]
+            for key in [key for key in mine if key.epoch < newest]:  # a loop that was left
+                mine.remove(key)
+                del self._waiting[key]
         if mine:
             self._record(mine[0].worker, self._waiting.pop(mine[0]))
 
     def _record(self, worker: int, draws: tuple[WorkerDraw, ...]) -> None:
         recorder = self._recorder
-        for draw in draws:
-            site = None if draw.site is None else recorder.writer.site(draw.site)
-            drawn = Drawn(draw.op, site, draw.text, draw.digest, draw.library)
-            recorder.draw(drawn, recorder.step, thread=f"{WORKER}{worker}")
-
-    def _record_seed(self, seed: int, frame: FrameType) -> None:
-        """Record the number from which torch seeds the generators of workers."""
-        self._log.at(BASE_SEED, self._recorder.sites.find(frame), seed)
+        for site, drawn in draws:
+            site_id = None if site is None else recorder.writer.site(site)
+            recorder.draw(drawn._replace(site=site_id), recorder.step, thread=f"{WORKER}{worker}")
 
     def _before_fork(self) -> None:
         self._recording_at_fork = self._installed and self._recorder.active
@@ -197,10 +187,10 @@ class WorkerDraws:
                 return batch
             self._count(fetcher)
             self._log.flush(sink.step)
-            parcel = Parcel(self._epoch, self._number, info.id, os.getpid())
-            return _Sent(batch, parcel, sink.take())
+            key = BatchKey(self._epoch, self._number, info.id, os.getpid())
+            return _BatchWithDraws(batch, key, sink.take())
 
-        setattr(fetch, _HOME, self)
+        setattr(fetch, _PROBE, self)
         return fetch
 
     def _count(self, fetcher: Any) -> None:
@@ -210,21 +200,21 @@ class WorkerDraws:
         self._number += 1
 
 
-class _Sent:
-    """A batch on its way; it unpickles as the plain batch."""
+class _BatchWithDraws:
+    """A batch on its way to the main process; it unpickles as the plain batch."""
 
-    def __init__(self, batch: Any, parcel: Parcel, draws: tuple[WorkerDraw, ...]) -> None:
-        self._parts = batch, parcel, draws
+    def __init__(self, batch: Any, key: BatchKey, draws: tuple[WorkerDraw, ...]) -> None:
+        self._parts = batch, key, draws
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpack, self._parts
 
 
-def _unpack(batch: Any, parcel: Parcel, draws: tuple[WorkerDraw, ...]) -> Any:
+def _unpack(batch: Any, key: BatchKey, draws: tuple[WorkerDraw, ...]) -> Any:
     for kind in loader_fetchers():
-        home = getattr(vars(kind)[LOADER_FETCH], _HOME, None)
-        if home is not None:
-            home.arrived(parcel, draws)
+        probe = getattr(vars(kind)[LOADER_FETCH], _PROBE, None)
+        if probe is not None:
+            probe.arrived(key, draws)
             break
     return batch
 

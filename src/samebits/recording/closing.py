@@ -1,4 +1,4 @@
-"""The lines that samebits writes to standard error, and the end of a run that has no parent."""
+"""The closing of a record at the end of a run without a parent, and what standard error shows of it."""
 
 from __future__ import annotations
 
@@ -38,11 +38,6 @@ class ErrorLines:
         """Write one line, if there is still somewhere to write it."""
         self.write(f"samebits: {text}\n")
 
-    def tell(self, text: str) -> None:
-        """Write one line, unless there is nothing to say."""
-        if text:
-            self.say(text)
-
     def write(self, text: str) -> None:
         """Write text as it is, if there is still somewhere to write it."""
         if not self.open:
@@ -77,14 +72,14 @@ _CLOSE = """\
 _, _, record, shown, silent, broken = sys.argv
 if silent:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-from samebits.recording.farewell import finish
+from samebits.recording.closing import finish
 finish(record, shown, broken)
 """
 _spawn, _wait = getattr(os, "posix_spawn", None), os.waitpid  # the script's may be others by the end
 
 
 def read_info(record: Path) -> RunInfo | None:
-    """Return what a record says of its run; None when nothing can be read."""
+    """Return the facts of a recorded run; None when nothing can be read."""
     try:
         with RecordReader(record) as reader:
             return reader.info
@@ -92,7 +87,7 @@ def read_info(record: Path) -> RunInfo | None:
         return None
 
 
-def steps_recorded(record: Path, info: RunInfo) -> int:
+def _n_steps(record: Path, info: RunInfo) -> int:
     """Return how many steps of a run a comparison would count.
 
     Args:
@@ -114,7 +109,7 @@ def why_incomplete(record: Path) -> str:
 
 
 def ending_text(record: Path, shown: str) -> str:
-    """Say what came of the recording of a run that ended by itself.
+    """Describe the record of a run that ended by itself.
 
     Args:
         record: where it is.
@@ -125,12 +120,12 @@ def ending_text(record: Path, shown: str) -> str:
         return f"no record was written in {shown}"
     if info.status == "running":
         return f"{shown} is incomplete: {why_incomplete(record)}; what was written before can be read"
-    steps = steps_recorded(record, info)
+    steps = _n_steps(record, info)
     return f"{steps} step{'' if steps == 1 else 's'} recorded in {shown}"
 
 
 def finish(record: str, shown: str, broken: str = "") -> None:
-    """Make a single file of a record that was written to its end, and say what came of it on stderr.
+    """Make a single file of a record that was written to its end, and describe it on stderr.
 
     Args:
         record: where it is.
@@ -144,8 +139,8 @@ def finish(record: str, shown: str, broken: str = "") -> None:
         os.write(2, line.encode(errors="backslashreplace"))
 
 
-class Farewell:
-    """Closes the record at the end of a run that has no parent to do that, and says what came of it.
+class RecordCloser:
+    """Closes the record at the end of a run that has no parent to do that, and describes it on stderr.
 
     A separate process does it, since it needs descriptors: in this one a thread of the script may still
     close some by their numbers.
@@ -162,7 +157,7 @@ class Farewell:
         self._environment = dict(os.environ)
         self._lines = lines
 
-    def say(self, broken: str) -> None:
+    def close(self, broken: str) -> None:
         """Close the record and say so; nothing is said where standard error is another file by now.
 
         Args:
