@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from samebits.comparison._generator_states import GeneratorLog
@@ -15,7 +16,7 @@ from samebits.records.events import several_threads
 from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from samebits.comparison.lookup import Record
     from samebits.comparison.steps import Column
@@ -157,7 +158,6 @@ class Survey:
         first_state: the first step whose state or saved values differ.
         reported: values that were read out and differ, by line.
         has_saves: whether saved values were compared.
-        differing: how many steps differ; the events after the last boundary are no step.
         early: first step whose batch or loss differed, by kind.
         extra: values that only one run gave, by site, summed up (first run, second run).
         unmatched: (seq in a, seq in b) of the first values of a site without a counterpart in both runs.
@@ -182,7 +182,6 @@ class Survey:
     first_state: StepDifference | None = None
     reported: dict[Key, Reported] = field(default_factory=dict)
     has_saves: bool = False
-    differing: int = 0
     early: dict[EventKind, int] = field(default_factory=dict)
     extra: dict[Key, tuple[int, int]] = field(default_factory=dict)
     unmatched: tuple[int, int] | None = None
@@ -283,10 +282,8 @@ def _compare_step(
         result.unmatched = outputs.loose[0]
     _note_evidence(difference, result)
     note_outputs(difference, result)
-    if difference.counts:
-        result.differing += a.closed or not result.boundaries
-        if result.first is None:
-            result.first, result.before = difference, result.boundaries - a.closed
+    if difference.counts and result.first is None:
+        result.first, result.before = difference, result.boundaries - a.closed
     return outputs.matched
 
 
@@ -319,16 +316,14 @@ def _note_threads(pair: list[Step | None], threads: tuple[set[str], set[str]], r
         result.several_threads |= len(seen) > 1
 
 
-def _drain(step: Step | None, stream: object, threads: set[str]) -> tuple[int, Step | None]:
-    """Count the further boundaries of a run, and return its last step with a state among them."""
+def _drain(step: Step | None, stream: Iterable[Step], threads: set[str]) -> tuple[int, Step | None]:
+    """Count the boundaries that a run has left, and return its last step with a state among them."""
     closed, last = 0, None
-    rest = iter(stream)  # type: ignore[call-overload]
-    while step is not None:
-        closed += step.closed
-        threads |= step.threads
-        if held_states(step):
-            last = step
-        step = next(rest, None)
+    for each in () if step is None else chain([step], stream):
+        closed += each.closed
+        threads |= each.threads
+        if held_states(each):
+            last = each
     return closed, last
 
 

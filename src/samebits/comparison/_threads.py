@@ -285,7 +285,7 @@ def survey_threads(a: Record, b: Record, excluded: Collection[str] = ()) -> Surv
     difference = StepDifference(first, second, state, outputs, evidence, step)
     note_outputs(difference, result)
     if difference.counts:
-        result.first, result.differing = difference, 1
+        result.first = difference
     result.final_digest = _final_digests((ours, first), (theirs, second), excluded)
     return result
 

@@ -30,7 +30,6 @@ _SHORT = {
     "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
     "complex128": "c128", "complex64": "c64", "complex32": "c32",
 }  # fmt: skip
-_KINDS = {Role.PARAM: "parameter", Role.GRAD: "gradient", Role.OPTIMIZER: "optimizer state"}
 
 
 @dataclass(frozen=True)
@@ -262,7 +261,6 @@ class Comparison:
         final_digest: digest over the last state of each run, in hexadecimal.
         step_findings: the events that differed in the first step with a difference, in order.
         first_step: the first step with a difference, None without one.
-        differing_steps: how many steps had a difference.
         several_threads: whether more than one thread of a run made steps, so that step numbers are chance.
         replayed: the findings of executing operations again; None when that was not asked for.
         state: the verdict over parameters, buffers, gradients, optimizer states and saved values alone. It is
@@ -283,7 +281,6 @@ class Comparison:
     final_digest: tuple[str, str] = ("", "")
     step_findings: tuple[Finding, ...] = ()
     first_step: int | None = None
-    differing_steps: int = 0
     several_threads: bool = False
     replayed: Replayed | None = None
     state: Verdict = "not_judged"
@@ -331,11 +328,6 @@ def describe(info: TensorInfo) -> str:
     if info.role == Role.RNG:
         return generator_words(info.name)
     return f"{_SHORT.get(info.dtype, info.dtype)}[{', '.join(map(str, info.shape))}]"
-
-
-def tensor_text(role: Role, name: str, info: TensorInfo | None) -> str:
-    """Describe a tensor of the state, such as `parameter fc1.weight (f32[10])`."""
-    return f"{_KINDS.get(role, role)} {name}" + (f" ({describe(info)})" if info else "")
 
 
 def shortened(text: str) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from samebits.comparison.results import tensor_text
 from samebits.recording.state_equality import Match, Name, Value, match, plain
 from samebits.records.events import Ownership
 from samebits.records.kinds import EventKind, Role
@@ -66,10 +65,6 @@ class TensorPair:
     name: str
     a: EventTensor | None
     b: EventTensor | None
-
-    def text(self) -> str:
-        """Describe the tensor, such as `parameter fc1.weight (f32[10])`."""
-        return tensor_text(self.role, self.name, self.info)
 
     @property
     def only_in(self) -> Literal["first", "second", ""]:

@@ -217,7 +217,7 @@ def _taken_at(sites: list[Site | None]) -> Site | None:
 def _timed_at(origin: Origin) -> Site | None:
     """Return where a function that reads the clock before and after something ends the measurement.
 
-    ProjectSyntax that can have mattered come first, and of those the latest.
+    The sources that can have mattered come first, and of those the latest.
     """
     sites = [source.site for source in origin.sources if source.cause == Cause.WALL_CLOCK]
     functions = {None if site is None else (site.file, site.function) for site in sites}

@@ -13,7 +13,7 @@ import functools
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import Asker, calling_frame
 from samebits.interventions.intervention import Intervention
@@ -70,7 +70,7 @@ def fix_clock(replacements: Replacements) -> None:
 
     def read() -> int:
         now = clock.read()
-        timers.look()
+        timers.send_due()
         return now
 
     _fix_readings(replacements, read, rule)
@@ -130,7 +130,7 @@ def _fix_sleep(replacements: Replacements, clock: VirtualClock, timers: VirtualT
     def sleep(function: Any, seconds: Any) -> None:
         function(seconds)
         clock.sleep(seconds)
-        timers.look()
+        timers.send_due()
 
     replacements.replace(time, "sleep", sleep, rule)
 
@@ -178,12 +178,6 @@ def _fix_device_events(replacements: Replacements, torch: Any, read: Callable[[]
     replacements.patches.set(event, "elapsed_time", elapsed_time)
 
 
-class Elapsing(Protocol):
-    """**Protocol:** a clock."""
-
-    elapsed: int
-
-
 class VirtualTimers:
     """Signals that come when the virtual clock says so: at a reading, a sleep, or a wait for one.
 
@@ -191,12 +185,12 @@ class VirtualTimers:
         clock: the clock of each thread.
     """
 
-    def __init__(self, clock: Elapsing) -> None:
+    def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
         self._due: dict[int, tuple[int, int]] = {}  # timer -> (when, interval), in nanoseconds
 
     def install(self, replacements: Replacements, rule: Any) -> None:
-        """Begin."""
+        """Replace the functions that set and read timers."""
         if not hasattr(signal, "setitimer"):
             return
         replacements.replace(signal, "setitimer", lambda _, which, *times: self._set(which, *times), rule)
@@ -204,7 +198,7 @@ class VirtualTimers:
         replacements.replace(signal, "alarm", lambda _, seconds: self._alarm(seconds), rule)
         replacements.replace(signal, "pause", self._pause, rule)
 
-    def look(self) -> None:
+    def send_due(self) -> None:
         """Send the signals that are due."""
         for which, (when, interval) in tuple(self._due.items()):
             if when <= self._clock.elapsed:
@@ -237,7 +231,7 @@ class VirtualTimers:
         if not self._due:
             return function()
         self._clock.elapsed = max(self._clock.elapsed, min(when for when, _ in self._due.values()))
-        return self.look()
+        return self.send_due()
 
 
 def _signal_of(which: int) -> Any:

@@ -29,13 +29,11 @@ class InterventionPlan:
         environment: variables beside the user's own.
         fixed_layout: address space randomisation is switched off.
         control: what the process is to do, the user's own control included; None for nothing.
-        patches: names of those that replace something inside the process; `control.pins`.
     """
 
     environment: dict[str, str]
     fixed_layout: bool
     control: Control | None
-    patches: tuple[str, ...]
 
 
 def intervention_named(name: str) -> Intervention:
@@ -122,10 +120,8 @@ def combine(names: Iterable[str], control: Control | None, environ: Mapping[str,
                 variables[name] = wanted
     if merged is not None:
         variables = {**environment_for(merged, {**environ, **variables}).variables, **variables}
-    patches = () if merged is None else merged.pins
-    return InterventionPlan(
-        variables, any(intervention.fixed_layout for intervention in interventions), merged, patches
-    )
+    fixed_layout = any(intervention.fixed_layout for intervention in interventions)
+    return InterventionPlan(variables, fixed_layout, merged)
 
 
 def _variable(name: str, value: str, environ: Mapping[str, str]) -> str | None:

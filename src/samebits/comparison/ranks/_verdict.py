@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from samebits._text.str_enum import StrEnum
 from samebits.comparison.evidence import Evidence, EvidenceCode
-from samebits.comparison.ranks._replicas import ReplicaWalk, data_shares
-from samebits.comparison.ranks.facts import LeftOut, LeftOutCode, RankComparison, RankStep, rank_steps
+from samebits.comparison.ranks._data_shares import data_shares
+from samebits.comparison.ranks._rank_events import RankStep, rank_steps
+from samebits.comparison.ranks._replicas import ReplicaWalk
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison, Diagnosis, Finding, Origin
 from samebits.records.kinds import EventKind
@@ -17,10 +20,52 @@ if TYPE_CHECKING:
 
     from samebits._runtime.frames import Site
     from samebits.comparison.lookup import Record
+    from samebits.comparison.ranks._data_shares import DataShares
     from samebits.comparison.ranks._replicas import Split
-    from samebits.comparison.ranks.facts import DataShares
 
 _SHOWN = 3  # failures
+
+
+class LeftOutCode(StrEnum):
+    """Why tensors are not compared over the ranks."""
+
+    SHARDS = "shards"
+    """Each rank has its own part of them."""
+    OWN = "own"
+    """They differed from the start, and nothing says that they are replicas."""
+    BUFFERS = "buffers"
+    """All buffers; without names."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Tensors that were not compared.
+
+    Args:
+        code: why.
+        names: their names.
+    """
+
+    code: LeftOutCode
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RankComparison:
+    """The verdict over the ranks of one run.
+
+    Args:
+        comparison: `different` when replicas diverge for good, or when ranks that should divide the data do
+            not; its findings say where. `identical` when replicas were compared and stayed equal.
+        ranks: the numbers of the ranks that were compared.
+        compared: names of the parameters that were compared.
+        left_out: the tensors that were not compared, and why.
+    """
+
+    comparison: Comparison
+    ranks: tuple[int, ...]
+    compared: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def compare_ranks(records: Mapping[int, Record], world_size: int) -> RankComparison:
