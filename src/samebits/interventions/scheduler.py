@@ -16,6 +16,7 @@ import functools
 import os
 import threading
 import time
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import Asker, calling_frame
@@ -142,10 +143,10 @@ class ThreadScheduler:
             if running is None and settled >= _SETTLE_POLLS:
                 self._run_next()
             elif running is not None and self._ready:
-                verdict = watch.look(running)
-                if verdict == "blocked":
+                activity = watch.poll(running)
+                if activity is _Activity.BLOCKED:
                     self.suspend(running)
-                elif verdict == "long":
+                elif activity is _Activity.TOO_LONG:
                     self.end()
             else:
                 watch = _Watch()
@@ -159,16 +160,26 @@ class ThreadScheduler:
                 participant.gate.release()
 
 
+class _Activity(Enum):
+    """What the running thread was last seen to do."""
+
+    RUNS = auto()
+    BLOCKED = auto()
+    """It waits for something that cannot be seen."""
+    TOO_LONG = auto()
+    """It has run for `LIMIT_S` without a wait."""
+
+
 class _Watch:
-    """The activity of the running thread since it was first looked at."""
+    """The activity of the running thread since it was first polled."""
 
     def __init__(self) -> None:
         self._participant: Participant | None = None
         self._since = self._busy = 0.0
         self._polls = 0
 
-    def look(self, participant: Participant) -> str:
-        """Return `blocked` (in something that cannot be seen), `long` (without a wait), or neither."""
+    def poll(self, participant: Participant) -> _Activity:
+        """Return what the running participant does."""
         if self._participant is not participant:
             self._participant, self._since = participant, _monotonic()
             self._polls = 0
@@ -178,9 +189,9 @@ class _Watch:
         if self._polls > _BLOCKED_POLLS:
             if _process_time() - self._busy < _BUSY_S + 0.25 * _POLL_S * self._polls:
                 self._polls = 0
-                return "blocked"
+                return _Activity.BLOCKED
             self._polls = 0  # it waits for threads that work for it
-        return "long" if _monotonic() - self._since > LIMIT_S else ""
+        return _Activity.TOO_LONG if _monotonic() - self._since > LIMIT_S else _Activity.RUNS
 
 
 def serialize_threads(replacements: Replacements) -> None:

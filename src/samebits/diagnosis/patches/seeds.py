@@ -6,9 +6,9 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from samebits.causes import PatchRule
+from samebits.causes import Cause, PatchRule
 from samebits.diagnosis.patches.code_region import CodeRegion, Refusal, keyword_of, literal_value
-from samebits.diagnosis.patches.edits import Change
+from samebits.diagnosis.patches.edits import Change, Need, NeedKind
 from samebits.recording.sites import LibraryCall
 from samebits.rng.sources import LIBRARIES, NUMPY, PYTHON
 from samebits.rng.sources.numpy_global import MAKERS
@@ -79,7 +79,7 @@ def _seed_of(call: ast.Call) -> ast.expr | None:
     return call.args[0] if call.args else named
 
 
-def fresh_number(region: CodeRegion, call: ast.Call, library: str) -> tuple[str, tuple[str, ...]]:
+def fresh_number(region: CodeRegion, call: ast.Call, library: str) -> tuple[str, tuple[Need, ...]]:
     """Return a seed and its needs: a constant, or a draw from a seeded generator if the line may run often.
 
     Args:
@@ -89,9 +89,9 @@ def fresh_number(region: CodeRegion, call: ast.Call, library: str) -> tuple[str,
     """
     if not region.syntax.repeats(call):
         return str(region.seed), ()
-    if library == "random":
-        return f"{region.module('random')}.getrandbits(32)", ("import:random", "seed:random")
-    return f"{region.module('numpy')}.random.randint(2**31)", ("import:numpy", "seed:numpy")
+    draw = "getrandbits(32)" if library == "random" else "random.randint(2**31)"
+    needs = Need(NeedKind.IMPORT, library), Need(NeedKind.SEED, library)
+    return f"{region.module(library)}.{draw}", needs
 
 
 def default_of_parameter(region: CodeRegion, name: ast.Name) -> Iterator[Change]:
@@ -138,7 +138,7 @@ def _numbered(region: CodeRegion, call: ast.Call, function: ast.Attribute) -> Ch
     used = not isinstance(region.syntax.parent(call), ast.Expr)
     text = f"{owner}.manual_seed({number})" + (".initial_seed()" if used else "")
     is_global = region.syntax.name(function.value) in ("torch", "torch.random")
-    needs = ("seed:torch",) if repeats and is_global else ()  # the first of these numbers
+    needs = (Need(NeedKind.SEED, "torch"),) if repeats and is_global else ()  # the first of these numbers
     return region.replace(call, text, f"replace {owner}.seed(), which is random, by `manual_seed`", *needs)
 
 
@@ -192,7 +192,7 @@ def is_changing(region: CodeRegion, call: ast.Call) -> bool:
     """Tell whether a call returns another value in each run."""
     name = region.syntax.name(call.func)
     # `orders.hashes` makes the hash of a string constant.
-    if name == "builtins.hash" and region.cause != "id-order":
+    if name == "builtins.hash" and region.cause != Cause.ID_ORDER:
         return bool(call.args) and region.syntax.source(call.args[0]) == "self"
     return name.startswith(CHANGING)
 
@@ -252,7 +252,7 @@ def unseeded_draw(region: CodeRegion) -> Iterator[Change | Refusal]:
         module, _, function = syntax.name(call.func).rpartition(".")
         library = _DRAWN_FROM.get(module, "")
         if library and library not in seeded and function not in _NOT_DRAWS:
-            yield Change((), f"seed {library}", 0, (f"seed:{library}",))
+            yield Change((), f"seed {library}", 0, (Need(NeedKind.SEED, library),))
 
 
 def option_without_default(region: CodeRegion) -> Iterator[Change | Refusal]:
@@ -337,9 +337,11 @@ def _seeded(region: CodeRegion, node: ast.Call, call: LibraryCall) -> Change | R
     name = region.syntax.source(node.func)
     if call.parameter == _GENERATOR and region.syntax.repeats(node):
         return Refusal(f"`{name}` is called repeatedly: make one generator and pass it on", node.lineno)
-    number, needs = fresh_number(region, node, "random" if region.cause == "unseeded-python" else "numpy")
+    library = "random" if region.cause == Cause.UNSEEDED_PYTHON else "numpy"
+    number, needs = fresh_number(region, node, library)
     if call.parameter == _GENERATOR:
-        number, needs = f"{region.module('numpy')}.random.default_rng({region.seed})", ("import:numpy",)
+        number = f"{region.module('numpy')}.random.default_rng({region.seed})"
+        needs = (Need(NeedKind.IMPORT, "numpy"),)
     if call.parameter in SEEDED_OBJECTS:
         module, _, made = SEEDED_OBJECTS[call.parameter].partition(".")
         local = region.syntax.local_name(module)
