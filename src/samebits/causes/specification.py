@@ -204,6 +204,8 @@ class Specification:
             parentheses, or empty; `{op}` is the operation; `{taken}` is the source without parentheses, or
             the operation.
         draws: the beginnings of the names of draws that show it.
+        weighty_draws: a regular expression for the beginning of the names of those draws that scripts hardly
+            ever make for names and logs alone; None for none.
         is_drawn: whether the sentence is about the line of the draw, wherever the value went.
         interventions: sets of interventions to try, the likeliest first.
         evidence: the interventions that show it when they make runs identical.
@@ -224,6 +226,7 @@ class Specification:
     cause: Cause
     sentence: str
     draws: tuple[str, ...] = ()
+    weighty_draws: str | None = None
     is_drawn: bool = False
     interventions: tuple[tuple[str, ...], ...] = ()
     evidence: tuple[InterventionEvidence, ...] = ()

@@ -41,6 +41,7 @@ def unseeded(cause: Cause, library: Library, *advice: Advice) -> Specification:
         cause=cause,
         sentence="drew from {library}'s global generator, which nothing seeds",
         draws=(library.draws,),
+        weighty_draws="",
         is_drawn=True,
         interventions=((intervention,),),
         evidence=(InterventionEvidence(intervention),),

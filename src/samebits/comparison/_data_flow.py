@@ -298,10 +298,3 @@ def _output_points(a: Record, b: Record, survey: Survey) -> Iterator[tuple[Point
         for i, (x, y) in enumerate(zip(ours.digests, theirs.digests, strict=False)):
             if x != y:
                 yield Point(seq_a, i, seq_b, i), ours.kind
-
-
-def last_steps(a: Record, b: Record, survey: Survey) -> tuple[int, int]:
-    """Return the last step of each run to examine: the first that differs."""
-    if survey.first is None:
-        return a.info.steps, b.info.steps
-    return survey.first.a.last, survey.first.b.last

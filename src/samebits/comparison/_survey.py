@@ -239,6 +239,13 @@ def survey(a: Record, b: Record, excluded: Collection[str] = (), *, to_first: bo
     return result
 
 
+def last_steps(a: Record, b: Record, survey: Survey) -> tuple[int, int]:
+    """Return the last step of each run to examine: the first that differs."""
+    if survey.first is None:
+        return a.info.steps, b.info.steps
+    return survey.first.a.last, survey.first.b.last
+
+
 def _last_common_step(a: Record, b: Record) -> int | None:
     """Return the last step to read: the events after the point where a run was stopped are not compared."""
     limits = [record.info.steps - 1 for record in (a, b) if record.info.status == "stopped"]

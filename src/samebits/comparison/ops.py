@@ -57,6 +57,11 @@ def positions(event: Event, role: Role) -> list[int]:
     return [i for i, info in enumerate(event.tensors) if info.role == role]
 
 
+def input_digests(event: Event) -> list[bytes]:
+    """Return the digests of the inputs of an op."""
+    return [event.digests[i] for i in positions(event, Role.IN)]
+
+
 def written(event: Event, memory: int) -> list[int]:
     """Return the positions of the tensors that an event left in a memory."""
     role = Role.OUT if event.kind == EventKind.OP else Role.VALUE

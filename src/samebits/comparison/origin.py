@@ -24,7 +24,6 @@ from samebits.comparison._data_flow import (
     block_start,
     first_divergence,
     is_unread,
-    last_steps,
     read_points,
     same_contents,
     save_points,
@@ -33,6 +32,7 @@ from samebits.comparison._data_flow import (
 )
 from samebits.comparison._draw_evidence import DrawEvidence
 from samebits.comparison._generator_states import DrawBlame
+from samebits.comparison._survey import last_steps
 from samebits.comparison._threads import survey_runs
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.lookup import Lookup
@@ -85,10 +85,11 @@ def find_origins(
         until: value of `time.monotonic` at which the search stops with what it has; None for no limit.
     """
     survey = survey_runs(a, b, excluded, to_first=True)
+    last = last_steps(a, b, survey)
     reads = read_points(a, b, survey)
     starts, one_sided = start_points(survey)
     keyer = Keyer(numbered=not survey.several_threads)
-    lookup = Lookup(a, b, survey.first_span, last_steps(a, b, survey), keyer)
+    lookup = Lookup(a, b, survey.first_span, last, keyer)
     unread = {name: point for name, point in starts if is_unread(lookup, point)}
     walk = Walk(lookup, reads, survey.generators.lines(used_only=True), until)
     walk.run(
@@ -97,7 +98,7 @@ def find_origins(
     findings = walk.findings()
     if not findings and not unread:
         findings = one_sided or first_divergence(lookup, survey)
-    drawn = DrawEvidence(lookup, survey, last_steps(a, b, survey), explained)
+    drawn = DrawEvidence(lookup, survey, last, explained)
     shown = _consequences_last(_explained(group, drawn) for group in _groups(findings))
     return OriginSearch(
         shown,

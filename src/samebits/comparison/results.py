@@ -40,7 +40,7 @@ class RemedyTrial:
         of: `change`: the runs had the very change that the remedy shows. `pins`: they had an intervention
             instead, and the change itself was not run.
         identical: whether all pairs of runs were identical.
-        pairs: how many pairs were.
+        pairs: how many pairs were identical.
         interventions: the names of the interventions.
         steps: after how many steps the runs were stopped; None where they ran to their ends.
     """
@@ -168,6 +168,12 @@ class Origin:
     entered_site: Site | None = None
     sources: tuple[Source, ...] = ()
 
+    @classmethod
+    def at(cls, event: Event) -> Origin:
+        """Make an origin at an event, with the facts that the event itself gives."""
+        module, forward_site = event.module or None, event.forward_site
+        return cls(event.kind, event.step, event.op, module, event.site, forward_site, None)
+
     def taken_at(self, site: Site | None) -> Origin:
         """Move the origin to the line that drew the value, and keep the line where it entered a tensor."""
         entered = self.entered_site or self.site
@@ -192,7 +198,7 @@ class Confirmation:
 
     @property
     def certain(self) -> bool:
-        """Tell whether no pair differed."""
+        """True if pairs were made and none differed."""
         return self.identical == self.pairs > 0
 
 
@@ -240,10 +246,10 @@ class Finding:
         return self.with_cause(self.cause, *evidence)
 
     def with_sources(self, sources: Iterable[Source]) -> Finding:
-        """Return the finding with other draws that its value may come from."""
+        """Return the finding with these draws as the ones that its value may come from."""
         return replace(self, origin=replace(self.origin, sources=tuple(sources)))
 
-    def confirmed(self, by: Confirmation) -> Finding:
+    def with_confirmation(self, by: Confirmation) -> Finding:
         """Return the finding with the pairs of runs that confirm its cause."""
         return replace(self, diagnosis=replace(self.diagnosis, confirmed_by=by))
 

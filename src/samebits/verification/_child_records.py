@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from samebits.comparison.draw_pairs import draws_before
+from samebits.comparison.lookup import Record
 from samebits.comparison.origin import find_origins
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
@@ -24,30 +25,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from samebits.causes import Cause
-    from samebits.comparison.lookup import Record
     from samebits.comparison.results import OriginSearch, Source
     from samebits.records.events import Event, RunInfo
     from samebits.verification.results import ScriptRun
     from samebits.verification.series import RunJobs
 
 
-class OpenRecord(Protocol):
-    """**Protocol:** an open record, such as a `RecordReader`."""
-
-    @property
-    def info(self) -> RunInfo:
-        """The facts about the run as a whole."""
-        ...
-
-    def events(
-        self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None
-    ) -> Iterator[Event]:
-        """Yield events in order."""
-        ...
-
-    def event(self, seq: int) -> Event:
-        """Return one event."""
-        ...
+class OpenRecord(Record, Protocol):
+    """**Protocol:** an open record with the captured tensors, such as a `RecordReader`."""
 
     def captures(self, seq: int) -> dict[int, bytes]:
         """Return the contents of the tensors of an event, by position."""
