@@ -96,7 +96,7 @@ def _of_state(pairs: list[TensorPair], step: int) -> Finding:
         Origin.at(event),
         step=step,
         names=tuple(pair.name for pair in pairs),
-        outputs=tuple(describe(p.event.tensors[p.position]) for p in shown if p),
+        outputs=tuple(describe(tensor.info) for tensor in shown if tensor),
         events=(first.a.event.seq if first.a else None, first.b.event.seq if first.b else None),
         positions=tuple(pair.a.position for pair in pairs if pair.a and pair.b),
     )

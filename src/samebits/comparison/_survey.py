@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _KINDS = (EventKind.BATCH, EventKind.READ, EventKind.SAVE)
 
 
-class ValuesBeside:
+class UnsteppedValues:
     """The values of threads that make no steps, such as one that loads samples ahead of the training loop.
 
     It is chance in which step such a thread gives a value. So a difference within one step shows nothing: the
@@ -206,7 +206,7 @@ def survey(a: Record, b: Record, excluded: Collection[str] = (), *, to_first: bo
         to_first: stop after the first step that makes them different.
     """
     result = Survey()
-    outputs, beside = _short_hash(), ValuesBeside(a, b)
+    outputs, unstepped = _short_hash(), UnsteppedValues(a, b)
     last_state: tuple[Step, Step] | None = None
     threads: tuple[set[str], set[str]] = (set(), set())
     streams = [steps(record, _last_common_step(a, b)) for record in (a, b)]
@@ -221,7 +221,7 @@ def survey(a: Record, b: Record, excluded: Collection[str] = (), *, to_first: bo
         if not (a.info.status == b.info.status == "finished"):
             # A script that was cut short ended at another point than its twin.
             first.ends, second.ends = [], []
-        outputs.update(_compare_step((first, second), excluded, beside, result))
+        outputs.update(_compare_step((first, second), excluded, unstepped, result))
         if held_states(first) and held_states(second):
             last_state = (first, second)
         if to_first and result.first is not None:
@@ -259,14 +259,14 @@ def _comparable(a: Record, b: Record, first: Step, second: Step) -> bool:
 
 
 def _compare_step(
-    pair: tuple[Step, Step], excluded: Collection[str], beside: ValuesBeside, result: Survey
+    pair: tuple[Step, Step], excluded: Collection[str], unstepped: UnsteppedValues, result: Survey
 ) -> bytes:
     """Compare one step of two runs, and return the digests of the outputs that both have."""
     a, b = pair
     if result.first_span == (-1, -1):
         result.first_span = (a.last, b.last)
     result.generators.add(a, b)
-    only_moved = partial(beside.only_moved, steps=pair)
+    only_moved = partial(unstepped.only_moved, steps=pair)
     outputs = compare_tables(a.outputs, b.outputs, only_moved)
     evidence = compare_tables(a.evidence, b.evidence, only_moved)
     difference = StepDifference(a, b, compare_states(a, b, excluded, result.previous), outputs, evidence)

@@ -32,10 +32,14 @@ class EventTensor:
         return self.event.digests[self.position]
 
     @property
+    def info(self) -> TensorInfo:
+        """The facts that the record holds about it."""
+        return self.event.tensors[self.position]
+
+    @property
     def value(self) -> Value:
         """The part of it that is compared."""
-        info = self.event.tensors[self.position]
-        return Value(self.digest, info.dtype, info.shape)
+        return Value(self.digest, self.info.dtype, self.info.shape)
 
     @property
     def is_owned(self) -> bool:
@@ -43,8 +47,7 @@ class EventTensor:
         if self.event.kind != EventKind.STEP or not str(self.event.op).endswith(".step"):
             return False
         positions = Ownership.from_text(self.event.arguments).positions
-        role = self.event.tensors[self.position].role
-        return role == Role.OPTIMIZER or positions is None or self.position in positions
+        return self.info.role == Role.OPTIMIZER or positions is None or self.position in positions
 
 
 Named = dict[Name, EventTensor]
@@ -73,9 +76,9 @@ class TensorPair:
 
     @property
     def info(self) -> TensorInfo | None:
-        """What the record says of the tensor, of the first run that has it."""
+        """The facts about the tensor, from the first run that has it."""
         shown = self.a or self.b
-        return shown.event.tensors[shown.position] if shown else None
+        return shown.info if shown else None
 
 
 @dataclass

@@ -25,7 +25,7 @@ from samebits.diagnosis.patches.code_region import (
     named_lines,
 )
 from samebits.diagnosis.patches.propose import RULES, propose, without_finding
-from samebits.diagnosis.patches.seeds import MADE, SEEDED_OBJECTS, asked_of, calls_of
+from samebits.diagnosis.patches.seeds import MADE, SEEDED_OBJECTS, calls_of, library_source
 from samebits.diagnosis.patches.values import is_measured
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | Non
         finding: the origin.
         project: the user's files, to show the change on the user's own line; None shows none.
     """
-    asked = asked_of(finding)
+    asked = library_source(finding)
     maker = asked.library if asked is not None and asked.op.startswith(MADE) else None
     source = _source(finding, project) if maker is None else maker.function
     advice = specification_of(finding.cause).advice_for(

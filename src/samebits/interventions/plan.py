@@ -1,4 +1,4 @@
-"""Plans: what a run and its processes do for the interventions that were named."""
+"""Plans: the changes that interventions make to a run and its processes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def why_not(intervention: Intervention | str) -> str:
 
 
 def check_interventions(names: Iterable[str]) -> None:
-    """Refuse interventions that do not exist or cannot be had here.
+    """Refuse interventions that do not exist or are impossible on this machine.
 
     Raises:
         SamebitsError: `pin-unknown` or `pin-impossible`.
@@ -70,7 +70,7 @@ def check_interventions(names: Iterable[str]) -> None:
 
 
 def without_implied(names: Iterable[str]) -> tuple[str, ...]:
-    """Leave out those that another one fixes as well: fixed addresses fix the hash seed.
+    """Leave out interventions that another one includes: fixed addresses fix the hash seed too.
 
     Raises:
         SamebitsError: `pin-unknown`.
@@ -98,9 +98,9 @@ def _implies(other: Intervention, intervention: Intervention) -> bool:
 
 
 def combine(names: Iterable[str], control: Control | None, environ: Mapping[str, str]) -> InterventionPlan:
-    """Return what a run needs for all of these interventions and the user's own control.
+    """Return the changes to a run for all of these interventions and the user's own control.
 
-    A value of the user's for a switch stays; a seed of the user's, which seeds everything, does too.
+    A switch that the user set keeps its value. The user's seed, which seeds everything, stays too.
 
     Args:
         names: of the interventions.
@@ -161,17 +161,17 @@ class ActiveInterventions:
             for intervention in INTERVENTIONS
             if intervention.name in names and intervention.patch is not None
         ]
-        self._tools: Replacements | None = None
+        self._replacements: Replacements | None = None
 
     def install(self) -> None:
         """Put them in place, with modules that are imported later as well."""
-        self._tools = Replacements()
-        self._tools.imports.install()
+        self._replacements = Replacements()
+        self._replacements.imports.install()
         for patch in self._patches:
-            patch(self._tools)
+            patch(self._replacements)
 
     def remove(self) -> None:
         """Put everything back."""
-        if self._tools is not None:
-            self._tools.remove()
-            self._tools = None
+        if self._replacements is not None:
+            self._replacements.remove()
+            self._replacements = None

@@ -1,12 +1,13 @@
 """The intervention `serial-threads`: one of the script's threads runs at a time, until it waits or ends.
 
-A scheduler says who runs. A thread yields where it waits (`Condition.wait`, and so queues, events and
-futures; `Thread.join`; `time.sleep`; the loop of asyncio) and where it ends; the next one is the oldest that
-is ready. Threads come in the order in which they were started, the tasks of a `ThreadPoolExecutor` in the
-order in which they were submitted.
+A scheduler decides which thread runs. A thread yields where it waits (`Condition.wait`, and so queues, events
+and futures; `Thread.join`; `time.sleep`; the loop of asyncio) and where it ends; the next one is the oldest
+that is ready. Threads come in the order in which they were started, the tasks of a `ThreadPoolExecutor` in
+the order in which they were submitted.
 
-A thread that waits where it cannot be seen, in C code, is noticed: it sleeps and uses no processor. Then the
-next one runs. One that neither waits nor ends for `LIMIT_S` while others are ready ends the intervention.
+A thread that waits in C code, where that cannot be seen, is noticed because it sleeps and uses no processor.
+Then the next one runs. A thread that neither waits nor ends for `LIMIT_S` while others are ready ends the
+intervention.
 """
 
 from __future__ import annotations
@@ -121,12 +122,12 @@ class ThreadScheduler:
                 self._running = None
 
     def leave(self, participant: Participant) -> None:
-        """End this thread's part."""
+        """End the participation of this thread."""
         self._own.participant = None
         self.suspend(participant)
 
     def end(self) -> None:
-        """Let all run."""
+        """Let all threads run."""
         with self._lock:
             self.ended = True
             ready, self._ready = self._ready, []
@@ -134,7 +135,7 @@ class ThreadScheduler:
             participant.gate.release()
 
     def _watch(self, process: int) -> None:
-        """Choose who runs next. It has its own thread: one that waits may hold locks that others need."""
+        """Choose which participant runs next, in a thread that holds none of the locks that others need."""
         settled, watch = 0, _Watch()
         while not self.ended and _getpid() == process:
             _sleep(_POLL_S)

@@ -106,7 +106,7 @@ def _result(
     splits = walk.splits()
     findings = [_finding(splits)] if splits else []
     findings += [_data_finding(*each) for each in shares.wrong]
-    reasons = [_parted(splits)] if splits else []
+    reasons = [_divergence(splits)] if splits else []
     reasons += [reason for _, _, reason in shares.wrong]
     unfit = _unfit(records, world_size, last)
     notes = [*_notes(walk, last), *shares.notes]
@@ -130,7 +130,7 @@ def _result(
 
 def _finding(splits: list[Split]) -> Finding:
     """Make a finding of the first split, with all tensors that diverged at the same moment."""
-    first, reason = splits[0], _parted(splits)
+    first, reason = splits[0], _divergence(splits)
     names, _, away, *_ = reason.arguments
     event = first.events[away[0]]
     origin = Origin(EventKind.STEP, first.step, event.op, None, event.site, None, None, names=names)
@@ -138,8 +138,8 @@ def _finding(splits: list[Split]) -> Finding:
     return Finding(origin, Diagnosis(evidence=evidence))
 
 
-def _parted(splits: list[Split]) -> Reason:
-    """Say which ranks part from the others in the first split, and with which tensors."""
+def _divergence(splits: list[Split]) -> Reason:
+    """Return the reason: which ranks diverge from the others in the first split, and in which tensors."""
     first = splits[0]
     names = tuple(s.name for s in splits if (s.step, s.before) == (first.step, first.before))
     main, *odd = first.groups

@@ -282,7 +282,7 @@ def seed_block(libraries: list[str], names: dict[str, str], number: int) -> list
     return lines + [calls[library].format(names.get(library, library), number) for library in libraries]
 
 
-def asked_of(finding: Finding) -> Source | None:
+def library_source(finding: Finding) -> Source | None:
     """Return the first source of the finding's cause that a library drew from for the user's line."""
     own = (source for source in finding.origin.sources if source.cause == finding.cause)
     source = next((source for source in own if source.library is not None), None)
@@ -315,7 +315,7 @@ def seeded_calls(
         finding: an origin.
         seed: the number to seed with.
     """
-    source = asked_of(finding)
+    source = library_source(finding)
     if source is None or source.library is None or not source.op.startswith(MADE):
         return
     for syntax, node in calls_of(sources, source) if source.library.parameter else ():
