@@ -1,4 +1,4 @@
-"""Where contents came from that no recorded write explains: earlier events that gave, viewed or drew them.
+"""Searches for the origin of contents that no recorded write explains, by events shortly before.
 
 The index of the events of a run is made stretch by stretch. A search asks the same of thousands of
 neighbouring events, and reading all events before each of them would take quadratic time.

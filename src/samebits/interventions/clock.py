@@ -1,9 +1,10 @@
-"""The intervention `clock`: time begins at a fixed moment and goes on by what is done with it, not by itself.
+"""The intervention `clock`: time begins at a fixed moment and passes only when it is read or slept.
 
-Each thread has a clock of its own, so that the order in which threads run does not matter. The first reading
-takes 1 ms and each later one a little longer, so that a loop that works until a moment ends after hundreds of
-readings, whether that moment is seconds or minutes away; a sleep takes what it was asked to take, and sleeps
-too, so that other threads get as far as they would. Timers (`signal.setitimer`, `signal.alarm`) follow it.
+Each thread has its own clock, so that the order in which threads run does not matter. The first reading takes
+1 ms and each later one a little longer. A loop that works until some moment thus ends after hundreds of
+readings, whether that moment is seconds or minutes away. A sleep takes the time that it was asked for, and
+really sleeps, so that other threads get as far as they would. Timers (`signal.setitimer`, `signal.alarm`)
+follow the same clock.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class VirtualClock(threading.local):
 def fix_clock(replacements: Replacements) -> None:
     """Give user code, and libraries on its behalf, the virtual clock.
 
-    What torch and the standard library measure for themselves (time limits, intervals) is real.
+    Torch and the standard library still get the real time for their own limits and intervals.
     """
     clock = VirtualClock()
     timers = VirtualTimers(clock)
@@ -179,7 +180,7 @@ def _fix_device_events(replacements: Replacements, torch: Any, read: Callable[[]
 
 
 class VirtualTimers:
-    """Signals that come when the virtual clock says so: at a reading, a sleep, or a wait for one.
+    """Timers on the virtual clock; their signals come at a reading, a sleep, or a wait for a signal.
 
     Args:
         clock: the clock of each thread.

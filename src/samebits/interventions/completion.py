@@ -203,8 +203,10 @@ class Inbox:
 
         try:
             while True:
-                got = self._take(seconds)
-                sender, value = (got.sender, got.value) if isinstance(got, Sent) else ((), got)
+                received = self._take(seconds)
+                sender, value = (
+                    (received.sender, received.value) if isinstance(received, Sent) else ((), received)
+                )
                 self._arrived.setdefault(sender, deque()).append(value)
                 self._passed_over.discard(sender)
                 seconds = 0.0
@@ -265,8 +267,8 @@ def _getting(replacements: Replacements, original: Any, take: Callable[[Any, Any
             inbox = Inbox(functools.partial(take, original, self), _children)
             setattr(self, _INBOX, inbox)
         if not direct and not inbox:
-            got = original(self) if take is _take_simple else original(self, block, timeout)
-            return got.value if isinstance(got, Sent) else got
+            received = original(self) if take is _take_simple else original(self, block, timeout)
+            return received.value if isinstance(received, Sent) else received
         end = monotonic() + (timeout or 0.0) if timeout is not None or not block else None
         return inbox.next(end)
 

@@ -28,7 +28,7 @@ class InterventionPlan:
     Args:
         environment: variables beside the user's own.
         fixed_layout: address space randomisation is switched off.
-        control: what the process is to do, the user's own control included; None for nothing.
+        control: the control of the process, the user's own included; None for none.
     """
 
     environment: dict[str, str]
@@ -103,9 +103,9 @@ def combine(names: Iterable[str], control: Control | None, environ: Mapping[str,
     A switch that the user set keeps its value. The user's seed, which seeds everything, stays too.
 
     Args:
-        names: of the interventions.
-        control: what the user asked for.
-        environ: the variables that the run would have.
+        names: names of the interventions.
+        control: the user's own control.
+        environ: the variables that the run would have without them.
 
     Raises:
         SamebitsError: `pin-unknown`.
@@ -149,10 +149,10 @@ def _control(interventions: tuple[Intervention, ...], control: Control | None) -
 
 
 class ActiveInterventions:
-    """Interventions of this process; children get them with the control that names them.
+    """The interventions that are active in this process; children get them with the control that names them.
 
     Args:
-        names: of the interventions; those without an in-process part are passed over.
+        names: names of the interventions; those without a part inside the process are skipped.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -164,7 +164,7 @@ class ActiveInterventions:
         self._replacements: Replacements | None = None
 
     def install(self) -> None:
-        """Put them in place, with modules that are imported later as well."""
+        """Install them, also in modules that are imported later."""
         self._replacements = Replacements()
         self._replacements.imports.install()
         for patch in self._patches:

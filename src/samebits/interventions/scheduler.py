@@ -162,7 +162,7 @@ class ThreadScheduler:
 
 
 class _Activity(Enum):
-    """What the running thread was last seen to do."""
+    """The activity of the running thread when it was last polled."""
 
     RUNS = auto()
     BLOCKED = auto()

@@ -1,4 +1,4 @@
-"""How the ranks divided the data: the indices that the loaders of each rank gave."""
+"""Checks how the ranks divided the data, by the indices that the loaders of each rank gave."""
 
 from __future__ import annotations
 
@@ -155,8 +155,8 @@ def _check_epoch(number: int, shares: Mapping[int, Epoch], result: DataShares) -
         if first.drops:
             result.notes.append(Note.of(NoteCode.SAMPLES_LEFT_OUT, first.site, missing, first.size))
         elif first.distributed:
-            told = number, missing, first.size, _conflict(shares)
-            reason = Reason.of(ReasonCode.SAMPLES_MISSING, first.site, *told)
+            facts = number, missing, first.size, _conflict(shares)
+            reason = Reason.of(ReasonCode.SAMPLES_MISSING, first.site, *facts)
             result.wrong.append((first.step, first.site, reason))
         else:
             note = Note.of(NoteCode.SAMPLES_ON_NO_RANK, first.site, number, missing, first.size)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from samebits.comparison.lookup import Record
     from samebits.comparison.ranks._data_shares import DataShares
     from samebits.comparison.ranks._replicas import Split
+    from samebits.comparison.results import Verdict
 
 _SHOWN = 3  # failures
 
@@ -88,7 +89,7 @@ def compare_ranks(records: Mapping[int, Record], world_size: int) -> RankCompari
     for rank, stream in streams.items():
         last[rank] = max([last[rank], *(step.number + 1 for step in stream if step.state is not None)])
     shares = data_shares(records)
-    return _result(records, world_size, walk, (last, shares, same_batches))
+    return _result(records, world_size, walk, last, shares, same_batches)
 
 
 def _same_batches(steps: Mapping[int, RankStep]) -> bool:
@@ -100,9 +101,12 @@ def _result(
     records: Mapping[int, Record],
     world_size: int,
     walk: ReplicaWalk,
-    more: tuple[dict[int, int], DataShares, int],
+    last: Mapping[int, int],
+    shares: DataShares,
+    same_batches: int,
 ) -> RankComparison:
-    last, shares, same_batches = more
+    verdict: Verdict
+    reason: Reason | None
     splits = walk.splits()
     findings = [_finding(splits)] if splits else []
     findings += [_data_finding(*each) for each in shares.wrong]
@@ -121,10 +125,15 @@ def _result(
     else:
         verdict, reason = "identical", None
     comparison = Comparison(
-        verdict,  # type: ignore[arg-type]
-        reason, walk.steps, tuple(findings), tuple(notes), step_findings=tuple(findings),
-        first_step=findings[0].origin.step if findings else None, state=verdict,  # type: ignore[arg-type]
-    )  # fmt: skip
+        verdict,
+        reason,
+        walk.steps,
+        tuple(findings),
+        tuple(notes),
+        step_findings=tuple(findings),
+        first_step=findings[0].origin.step if findings else None,
+        state=verdict,
+    )
     return RankComparison(comparison, tuple(sorted(records)), tuple(compared), _left_out(walk))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from samebits.causes import Cause
     from samebits.diagnosis.patches.edits import Need, Project
 
-    Find = Callable[["CodeRegion"], Iterator["Change | Refusal"]]
+    Rule = Callable[["CodeRegion"], Iterator["Change | Refusal"]]
     FileStatement = tuple[Syntax, ast.stmt]
     Lines = dict[str, set[int]]
 

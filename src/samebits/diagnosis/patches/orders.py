@@ -13,7 +13,7 @@ from samebits.diagnosis.patches.sets import is_set
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from samebits.diagnosis.patches.code_region import CodeRegion, Find
+    from samebits.diagnosis.patches.code_region import CodeRegion, Rule
     from samebits.diagnosis.patches.syntax import Syntax
 
 _SORTING = ("builtins.sorted", "builtins.min", "builtins.max")
@@ -211,7 +211,7 @@ def _is_ordered(syntax: Syntax, node: ast.Name) -> bool:
     return isinstance(above, ast.Call) and syntax.name(above.func) in ("builtins.sorted", "builtins.len")
 
 
-RULES: Mapping[PatchRule, Find] = {
+RULES: Mapping[PatchRule, Rule] = {
     PatchRule.CHECKSUM_FOR_HASH: hashes,
     PatchRule.NO_ADDRESSES: ids,
     PatchRule.ORDER_OF_SUBMISSION: completion,

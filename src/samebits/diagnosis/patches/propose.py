@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
     from samebits._runtime.frames import Site
     from samebits.comparison.results import Finding, Origin
-    from samebits.diagnosis.patches.code_region import Find, Lines
+    from samebits.diagnosis.patches.code_region import Lines, Rule
     from samebits.diagnosis.patches.edits import Change, Project, SourceFile
 
     Attempt = tuple[Cause, PatchRule]
 
-RULES: Mapping[PatchRule, Find] = {
+RULES: Mapping[PatchRule, Rule] = {
     **sets.RULES,
     **orders.RULES,
     **seeds.RULES,
@@ -75,7 +75,13 @@ class Proposal:
 
 @dataclass
 class _Draft:
-    """The changes collected for one patch."""
+    """The changes collected for one patch.
+
+    Args:
+        changes: changes by file.
+        script: lines that are needed at the head of the script.
+        early: whether those go before the first import of a module of the project.
+    """
 
     changes: dict[str, list[Change]] = field(default_factory=dict)
     script: list[Need] = field(default_factory=list)
@@ -98,7 +104,7 @@ def propose(
     Args:
         findings: the origins.
         project: the files of the user.
-        most: number of ways to look for, for each finding; all by default.
+        most: the largest number of ways to remove each origin; None for all.
         interventions: names of interventions that were needed too; a seed for a library that has no
             finding is part of every patch.
     """
@@ -257,7 +263,7 @@ def _patch(sources: ProjectSyntax, draft: _Draft, refusals: list[str]) -> Patch 
             own = path == sources.project.script
             needs += [need for need in change.needs if own or need.kind is not NeedKind.IMPORT]
             edits[path] += _imports(sources, path, change)
-    _add_head(sources, draft, (needs, edits, why), refusals)
+    _add_head(sources, needs, edits, why, refusals, early=draft.early)
     files = [_patched(sources, path, some) for path, some in edits.items() if some]
     changed = [file for file in files if file is not None and file.before != file.after]
     if not changed or len(changed) != len([some for some in edits.values() if some]):
@@ -266,11 +272,15 @@ def _patch(sources: ProjectSyntax, draft: _Draft, refusals: list[str]) -> Patch 
 
 
 def _add_head(
-    sources: ProjectSyntax, draft: _Draft, parts: tuple[list[Need], dict[str, list[Edit]], list[str]],
+    sources: ProjectSyntax,
+    needs: Sequence[Need],
+    edits: dict[str, list[Edit]],
+    why: list[str],
     refusals: list[str],
-) -> None:  # fmt: skip
+    *,
+    early: bool,
+) -> None:
     """Add the seeds and switches that go into the script."""
-    needs, edits, why = parts
     script = sources.project.script
     syntax = sources.syntax(script)
     if all(need.kind is NeedKind.IMPORT for need in needs):
@@ -278,7 +288,7 @@ def _add_head(
     if syntax is None:
         refusals.append(sources.refusal(script) or "there is no script to put seeds into")
         return
-    edit = head_edit(sources, syntax, needs, early=draft.early)
+    edit = head_edit(sources, syntax, needs, early=early)
     if isinstance(edit, str):
         refusals.append(edit)
     elif edit is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from samebits.comparison.results import Finding, Source
-    from samebits.diagnosis.patches.code_region import Find, ProjectSyntax
+    from samebits.diagnosis.patches.code_region import ProjectSyntax, Rule
     from samebits.diagnosis.patches.syntax import Syntax
 
 _GENERATORS = {name for library in LIBRARIES for name in library.generators}
@@ -354,7 +354,7 @@ def _seeded(region: CodeRegion, node: ast.Call, call: LibraryCall) -> Change | R
     return region.argument(node, f"{call.parameter}={number}", why, *needs)
 
 
-RULES: Mapping[PatchRule, Find] = {
+RULES: Mapping[PatchRule, Rule] = {
     PatchRule.SEED_GENERATORS: missing_argument,
     PatchRule.SEED_WITH_NUMBER: fresh_seed,
     PatchRule.REPLACE_CHANGING_SEED: changing_seed,

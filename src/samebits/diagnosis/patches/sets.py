@@ -13,7 +13,7 @@ from samebits.diagnosis.patches.syntax import COMPREHENSIONS, parameters
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from samebits.diagnosis.patches.code_region import CodeRegion, Find
+    from samebits.diagnosis.patches.code_region import CodeRegion, Rule
     from samebits.diagnosis.patches.syntax import Syntax
 
 _MAKERS = ("builtins.set", "builtins.frozenset", "weakref.WeakSet")
@@ -374,6 +374,6 @@ def _pops_set(syntax: Syntax, call: ast.Call) -> bool:
     return call.func.attr == "pop" and is_set(syntax, call.func.value)
 
 
-RULES: Mapping[PatchRule, Find] = {
+RULES: Mapping[PatchRule, Rule] = {
     PatchRule.SORT_SETS: iterated_sets,
 }

@@ -12,7 +12,7 @@ from samebits.diagnosis.patches.edits import Change, Edit, Need, NeedKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from samebits.diagnosis.patches.code_region import CodeRegion, Find
+    from samebits.diagnosis.patches.code_region import CodeRegion, Rule
 
 _EMPTY = {
     "torch.empty": "zeros",
@@ -162,7 +162,7 @@ def _removed(region: CodeRegion, call: ast.Call, keyword: ast.keyword) -> Edit:
     return Edit(region.syntax.span(everything[index - 1])[1], region.syntax.span(keyword)[1], "")
 
 
-RULES: Mapping[PatchRule, Find] = {
+RULES: Mapping[PatchRule, Rule] = {
     PatchRule.ZEROS_FOR_EMPTY: uninitialized,
     PatchRule.DETERMINISTIC_ALGORITHMS: kernels,
     PatchRule.FIXED_THREAD_COUNT: threads,

@@ -13,7 +13,7 @@ from samebits.diagnosis.patches.seeds import fresh_number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from samebits.diagnosis.patches.code_region import CodeRegion, Find
+    from samebits.diagnosis.patches.code_region import CodeRegion, Rule
     from samebits.diagnosis.patches.edits import Change
 
 _NEEDS = (Need(NeedKind.IMPORT, "random"), Need(NeedKind.SEED, "random"))
@@ -152,7 +152,7 @@ def _timed(region: CodeRegion, call: ast.Call, key: ast.expr) -> bool:
     return any(region.syntax.name(node.func).startswith(("time.", "timeit.")) for node in calls)
 
 
-RULES: Mapping[PatchRule, Find] = {
+RULES: Mapping[PatchRule, Rule] = {
     PatchRule.FIRST_CANDIDATE: fastest,
     PatchRule.SEEDED_ENTROPY: entropy,
     PatchRule.FIXED_TIME: clock,
