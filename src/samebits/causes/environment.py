@@ -20,6 +20,7 @@ FACTS = ("process", "listing", "file-times", "memory-load", "inodes", "ports")
 SPECIFICATION = Specification(
     cause=Cause.ENVIRONMENT,
     sentence="depends on a fact of this process or machine{source}",
+    weighty_draws=r"(os\.(listdir|scandir|walk|fwalk)|glob\.|pathlib\.)(?!.*\.(time|inode)$)",
     is_drawn=True,
     interventions=tuple((name,) for name in FACTS),
     evidence=(

@@ -19,6 +19,7 @@ SPECIFICATION = Specification(
     cause=Cause.OS_ENTROPY,
     sentence="took entropy of the operating system{source}",
     draws=("random.SystemRandom", "uuid.", "secrets.", "tempfile.", "os.urandom", "/dev/"),
+    weighty_draws=r"random\.SystemRandom|secrets\.(choice|randbelow)",
     is_drawn=True,
     interventions=((_INTERVENTION,),),
     evidence=(

@@ -18,6 +18,7 @@ SPECIFICATION = Specification(
     cause=Cause.RACE,
     sentence="depends on which thread or process came first{source}",
     draws=("concurrent.futures.", "multiprocessing.", "queue."),
+    weighty_draws="",
     interventions=(("completion",), ("serial-threads",), ("serial-processes",), ("threads",)),
     evidence=(
         InterventionEvidence("completion"),

@@ -159,12 +159,23 @@ class Advice:
         pattern: a regular expression for the beginning of the source: the op of a draw such as `time.time`,
             or the op of the finding. Empty fits any.
         in_worker: whether it is about draws in the worker processes of a DataLoader.
+        by_library: whether it is about a generator that a library made for the user's line. The pattern is
+            then for the full name of the library's function.
     """
 
     text: str
     controls: tuple[str, ...]
     pattern: str = ""
     in_worker: bool = False
+    by_library: bool = False
+
+    def fits(self, source: str, *, in_worker: bool, by_library: bool) -> bool:
+        """Tell whether the advice is about a source; see `Specification.advice_for`."""
+        if self.in_worker and not in_worker:
+            return False
+        if self.by_library != by_library and (self.by_library or self.pattern):
+            return False
+        return re.match(self.pattern, source) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +204,8 @@ class Specification:
             parentheses, or empty; `{op}` is the operation; `{taken}` is the source without parentheses, or
             the operation.
         draws: the beginnings of the names of draws that show it.
+        weighty_draws: a regular expression for the beginning of the names of those draws that scripts hardly
+            ever make for names and logs alone; None for none.
         is_drawn: whether the sentence is about the line of the draw, wherever the value went.
         interventions: sets of interventions to try, the likeliest first.
         evidence: the interventions that show it when they make runs identical.
@@ -213,6 +226,7 @@ class Specification:
     cause: Cause
     sentence: str
     draws: tuple[str, ...] = ()
+    weighty_draws: str | None = None
     is_drawn: bool = False
     interventions: tuple[tuple[str, ...], ...] = ()
     evidence: tuple[InterventionEvidence, ...] = ()
@@ -228,15 +242,16 @@ class Specification:
     no_patch: str = ""
     sentence_without_op: str = ""
 
-    def advice_for(self, source: str, *, in_worker: bool = False) -> Advice | None:
+    def advice_for(self, source: str, *, in_worker: bool = False, by_library: bool = False) -> Advice | None:
         """Return the first advice that fits a source.
 
         Args:
             source: the op of a draw or of a finding.
             in_worker: whether the draw was in a worker process of a DataLoader.
+            by_library: whether `source` is the function of a library that made the generator.
         """
-        fitting = (row for row in self.advice if in_worker or not row.in_worker)
-        return next((row for row in fitting if re.match(row.pattern, source)), None)
+        about = {"in_worker": in_worker, "by_library": by_library}
+        return next((row for row in self.advice if row.fits(source, **about)), None)
 
     def patch_rules(self, *reaches: Reach) -> tuple[PatchRule, ...]:
         """Return the rules with one of these reaches, in the order in which rules are tried."""

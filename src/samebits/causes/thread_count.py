@@ -18,6 +18,7 @@ SPECIFICATION = Specification(
     cause=Cause.THREAD_COUNT,
     sentence="depends on the number of threads",
     draws=("torch.set_num",),
+    weighty_draws="",
     interventions=(("threads",), ("thread-calls",)),
     evidence=(
         InterventionEvidence("threads"),

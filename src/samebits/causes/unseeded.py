@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from samebits.causes.specification import Cause
     from samebits.rng.sources.source import Library
 
-BY_LIBRARY = "a library's generator"
-"""The name of a source that an installed library made for the user's line."""
-OF_PACKAGES = {
+_OF_PACKAGES = {
     "faker": "call `Faker.seed(0)` after the imports",
     "optuna": "give the study a sampler with a seed: `create_study(sampler=TPESampler(seed=0))`",
 }
@@ -43,6 +41,7 @@ def unseeded(cause: Cause, library: Library, *advice: Advice) -> Specification:
         cause=cause,
         sentence="drew from {library}'s global generator, which nothing seeds",
         draws=(library.draws,),
+        weighty_draws="",
         is_drawn=True,
         interventions=((intervention,),),
         evidence=(InterventionEvidence(intervention),),
@@ -69,13 +68,13 @@ def unseeded(cause: Cause, library: Library, *advice: Advice) -> Specification:
 def made_by_library(intervention: str) -> tuple[Advice, ...]:
     """Return advice for a generator that a library makes for the user."""
     packages = (
-        Advice(text, (intervention,), f"{BY_LIBRARY} {name}[.]") for name, text in OF_PACKAGES.items()
+        Advice(text, (intervention,), f"{name}[.]", by_library=True) for name, text in _OF_PACKAGES.items()
     )
     general = Advice(
         "what is called here makes a generator of its own: give it a seed, `seed=0` or `random_state=0` "
         "where it takes one; a seed for the library's global generator does not reach it",
         (intervention,),
-        BY_LIBRARY,
+        by_library=True,
     )
     return (*packages, general)
 

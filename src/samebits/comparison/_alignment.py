@@ -8,7 +8,7 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from samebits.comparison.ops import given, positions
+from samebits.comparison.ops import decisive_tensors, positions
 from samebits.recording.state_equality import NUMBER
 from samebits.records.kinds import EventKind, Role
 
@@ -72,7 +72,7 @@ class Keyer:
             whole = hash((shaped, event.arguments, event.digests))
             return Keys(whole, whole, shaped, loose)
         digests = event.digests
-        read = tuple([digests[i] for i in given(event)])
+        read = tuple([digests[i] for i in decisive_tensors(event)])
         made = tuple([digests[i] for i in positions(event, Role.OUT)])
         whole = hash((shaped, event.arguments, read, made))
         given_key = hash((shaped, event.arguments, read)) if read else whole

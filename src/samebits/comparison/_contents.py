@@ -1,7 +1,7 @@
-"""An index of the events of one run: which of them gave some contents, viewed a memory, or drew.
+"""Searches for the origin of contents that no recorded write explains, by events shortly before.
 
-It is made stretch by stretch. A search asks the same of thousands of neighbouring events, and reading all
-events before each of them would take quadratic time.
+The index of the events of a run is made stretch by stretch. A search asks the same of thousands of
+neighbouring events, and reading all events before each of them would take quadratic time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from samebits.comparison._data_flow import Point
-from samebits.comparison.ops import brings, differing_inputs, positions
+from samebits.comparison.ops import attaches_memory, differing_inputs, positions
 from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _Index = dict["Hashable", list[int]]
 
 @dataclass
 class _Stretch:
-    """The numbers of consecutive events, in order, by what they gave, viewed or drew."""
+    """The numbers of consecutive events in order: by contents given, memory viewed, and line that drew."""
 
     gave: _Index = field(default_factory=lambda: defaultdict(list))
     views: _Index = field(default_factory=lambda: defaultdict(list))
@@ -127,7 +127,7 @@ def made_by(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
     return first, second
 
 
-def other_part(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
+def differing_view(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
     """Find the first view of a tensor's memory that the two runs took with other arguments.
 
     The values written through such views may be the same while the whole differs.
@@ -146,7 +146,7 @@ def other_part(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
     return views
 
 
-def other_view(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
+def relocated_view(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
     """Find the ops that made two tensors views of different parts of memory with the same contents.
 
     A loop in another order takes the same views at other times, so equal views prove nothing.
@@ -164,13 +164,13 @@ def other_view(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
     return None if differing_inputs(a, b) else (a, b)
 
 
-def gave_the_same(a: Event, b: Event) -> bool:
+def same_outputs(a: Event, b: Event) -> bool:
     """Tell whether an event gave the same in both runs, so that the choice of an output differed."""
     role = Role.OUT if a.kind == EventKind.OP else Role.VALUE
     return [a.digests[i] for i in positions(a, role)] == [b.digests[i] for i in positions(b, role)]
 
 
-def behind_batch(lookup: Lookup, a: Event, b: Event) -> tuple[list[Point], list[tuple[Event, Event]]]:
+def batch_sources(lookup: Lookup, a: Event, b: Event) -> tuple[list[Point], list[tuple[Event, Event]]]:
     """Find where the differing tensors of a batch come from, as far as it is recorded.
 
     The main process unpickles a worker's tensors at the loader's line; that does not count as making them.
@@ -188,7 +188,7 @@ def behind_batch(lookup: Lookup, a: Event, b: Event) -> tuple[list[Point], list[
         p for p in points if _written(lookup.a, a, p.position_a) and _written(lookup.b, b, p.position_b)
     ]
     makers = [maker for maker in (made_by(lookup, p) for p in points) if maker is not None]
-    return linked, [m for m in makers if not _unpickled(a, m[0]) and not gave_the_same(*m)]
+    return linked, [m for m in makers if not _unpickled(a, m[0]) and not same_outputs(*m)]
 
 
 def _written(cache: EventCache, batch: Event, position: int) -> bool:
@@ -197,7 +197,7 @@ def _written(cache: EventCache, batch: Event, position: int) -> bool:
 
 
 def _unpickled(batch: Event, maker: Event) -> bool:
-    return brings(maker) and maker.site == batch.site
+    return attaches_memory(maker) and maker.site == batch.site
 
 
 class SiteDraws:

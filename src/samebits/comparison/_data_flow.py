@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from samebits.causes import OriginKind
 from samebits.comparison import _findings
 from samebits.comparison.evidence import Evidence, EvidenceCode
-from samebits.comparison.ops import allocates, differing_inputs, moves, previous_writer, written
+from samebits.comparison.ops import allocates, differing_inputs, only_copies, previous_writer, written
 from samebits.records.events import END, NO_WRITER
 from samebits.records.kinds import EventKind, Role
 
@@ -173,7 +173,7 @@ def _sources(lookup: Lookup, point: Point) -> list[Point] | None:
             return None if same_contents(writers) or a.arguments != b.arguments else sources
         if same_contents(writers):
             continue
-        if not moves(a) or a.arguments != b.arguments:
+        if not only_copies(a) or a.arguments != b.arguments:
             return None
         sources += [Point(a.seq, i, b.seq, j) for i, j in differing_inputs(a, b)]
         if _renews(a, writers.memories[0]):
@@ -298,10 +298,3 @@ def _output_points(a: Record, b: Record, survey: Survey) -> Iterator[tuple[Point
         for i, (x, y) in enumerate(zip(ours.digests, theirs.digests, strict=False)):
             if x != y:
                 yield Point(seq_a, i, seq_b, i), ours.kind
-
-
-def last_steps(a: Record, b: Record, survey: Survey) -> tuple[int, int]:
-    """Return the last step of each run to examine: the first that differs."""
-    if survey.first is None:
-        return a.info.steps, b.info.steps
-    return survey.first.a.last, survey.first.b.last

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
 from samebits.comparison.evidence import Evidence, EvidenceCode, call_of
-from samebits.comparison.ops import nearby_threads, positions, read_inputs
+from samebits.comparison.ops import input_digests, nearby_threads, positions, read_inputs
 from samebits.comparison.results import Diagnosis, Finding, Origin, describe, descriptions, values_of
 from samebits.records.kinds import EventKind, Role
 
@@ -34,9 +34,8 @@ def finding(
     if event is None:
         raise ValueError("a finding needs an event")
     differing = () if a is None or b is None else _differing(a, b)
-    origin = Origin(
-        kind=event.kind, step=event.step, op=event.op, module=event.module or None, site=event.site,
-        forward_site=event.forward_site, inputs_equal=inputs_equal, origin_kind=origin_kind,
+    origin = replace(
+        Origin.at(event), inputs_equal=inputs_equal, origin_kind=origin_kind,
         names=tuple(event.tensors[i].name for i in differing if event.tensors[i].name),
         inputs=descriptions(event, Role.IN, Role.RNG), outputs=values_of(event),
         events=(a.seq if a else None, b.seq if b else None), positions=differing,
@@ -97,7 +96,7 @@ def uninitialized(a: Event, b: Event, reader: Event) -> Finding:
 def draw(blame: Blame) -> Finding:
     """Blame a generator: it was in another state."""
     is_op = blame.a.kind == EventKind.OP and bool(read_inputs(blame.a))
-    same = _inputs(blame.a) == _inputs(blame.b)
+    same = input_digests(blame.a) == input_digests(blame.b)
     return finding(
         blame.a, blame.b, blame.origin_kind, cause=blame.cause, evidence=blame.evidence,
         inputs_equal=same if is_op else None,
@@ -162,10 +161,6 @@ def _other_threads(a: Event, b: Event) -> tuple[Evidence, ...]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-
-
-def _inputs(event: Event) -> list[bytes]:
-    return [event.digests[i] for i in positions(event, Role.IN)]
 
 
 def _differing(a: Event, b: Event) -> tuple[int, ...]:

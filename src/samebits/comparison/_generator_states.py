@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
 from samebits.comparison.evidence import Evidence, EvidenceCode
-from samebits.comparison.ops import positions
+from samebits.comparison.ops import input_digests, positions
 from samebits.records.events import EARLIER, GIVEN
 from samebits.records.kinds import EventKind, Role
 from samebits.rng.sources import TORCH, is_seeded_by
@@ -282,15 +282,11 @@ def seeds_before(record: Record, before: Event, source: str) -> list[Event]:
 
 def _same_draw(a: Event, b: Event, ops: tuple[Event, Event], line: Evidence) -> Blame:
     """Blame a draw of both runs before which the states were the same, and after which they were not."""
-    if (a.arguments, a.tensors) != (b.arguments, b.tensors) or _inputs(a) != _inputs(b):
+    if (a.arguments, a.tensors) != (b.arguments, b.tensors) or input_digests(a) != input_digests(b):
         drew = Evidence.of(EvidenceCode.DREW_OTHER_AMOUNT, a.op, a.site)
         return Blame(a, b, Cause.UNKNOWN, OriginKind.RNG, (line, drew), inputs=True)
     moved = Evidence.of(EvidenceCode.MOVED_UNSEEN, a.op, a.site)
     return Blame(*ops, Cause.UNKNOWN, OriginKind.RNG, (line, moved))
-
-
-def _inputs(event: Event) -> list[bytes]:
-    return [event.digests[i] for i in positions(event, Role.IN)]
 
 
 def _calls(seeds: list[Event]) -> list[str]:

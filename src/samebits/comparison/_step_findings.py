@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from samebits.comparison.states import TensorPair
     from samebits.records.events import Event
 
-_MOST = 10_000  # draws to look at
+_MOST_DRAWS = 10_000
 
 
 def step_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:
@@ -47,7 +47,7 @@ def step_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:
 
 def _drawn_from(record: Record, last_step: int) -> set[str]:
     """Return the libraries from whose global generators the script drew."""
-    drawn = islice(record.events((EventKind.DRAW,), last_step=last_step), _MOST)
+    drawn = islice(record.events((EventKind.DRAW,), last_step=last_step), _MOST_DRAWS)
     libraries = {specification_of(cause_of_draw(event.op)).library for event in drawn}
     return libraries - {""}
 
@@ -92,14 +92,14 @@ def _of_state(pairs: list[TensorPair], step: int) -> Finding:
         for pair in pairs
         if pair.only_in
     ]
-    origin = Origin(
-        kind=event.kind, step=step, op=event.op, module=event.module or None, site=event.site,
-        forward_site=event.forward_site, inputs_equal=None,
+    origin = replace(
+        Origin.at(event),
+        step=step,
         names=tuple(pair.name for pair in pairs),
-        outputs=tuple(describe(p.event.tensors[p.position]) for p in shown if p),
+        outputs=tuple(describe(tensor.info) for tensor in shown if tensor),
         events=(first.a.event.seq if first.a else None, first.b.event.seq if first.b else None),
         positions=tuple(pair.a.position for pair in pairs if pair.a and pair.b),
-    )  # fmt: skip
+    )
     return Finding(origin, Diagnosis(evidence=tuple(lines[:5])))
 
 
@@ -107,12 +107,13 @@ def value_finding(a: Record, b: Record, seq_a: int, seq_b: int) -> Finding:
     """Make a finding for a read, save, batch or loss that both runs have with different values."""
     first, second = a.event(seq_a), b.event(seq_b)
     positions = _differing_positions(first, second)
-    origin = Origin(
-        kind=first.kind, step=first.step, op=first.op, module=first.module or None, site=first.site,
-        forward_site=first.forward_site, inputs_equal=None,
+    origin = replace(
+        Origin.at(first),
         names=tuple(first.tensors[i].name for i in positions if first.tensors[i].name),
-        outputs=values_of(first), events=(seq_a, seq_b), positions=positions,
-    )  # fmt: skip
+        outputs=values_of(first),
+        events=(seq_a, seq_b),
+        positions=positions,
+    )
     return Finding(origin, Diagnosis(evidence=_shape_evidence(first, second)))
 
 

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from samebits.comparison._generator_states import GeneratorLog
@@ -15,7 +16,7 @@ from samebits.records.events import several_threads
 from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from samebits.comparison.lookup import Record
     from samebits.comparison.steps import Column
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _KINDS = (EventKind.BATCH, EventKind.READ, EventKind.SAVE)
 
 
-class ValuesBeside:
+class UnsteppedValues:
     """The values of threads that make no steps, such as one that loads samples ahead of the training loop.
 
     It is chance in which step such a thread gives a value. So a difference within one step shows nothing: the
@@ -157,7 +158,6 @@ class Survey:
         first_state: the first step whose state or saved values differ.
         reported: values that were read out and differ, by line.
         has_saves: whether saved values were compared.
-        differing: how many steps differ; the events after the last boundary are no step.
         early: first step whose batch or loss differed, by kind.
         extra: values that only one run gave, by site, summed up (first run, second run).
         unmatched: (seq in a, seq in b) of the first values of a site without a counterpart in both runs.
@@ -182,7 +182,6 @@ class Survey:
     first_state: StepDifference | None = None
     reported: dict[Key, Reported] = field(default_factory=dict)
     has_saves: bool = False
-    differing: int = 0
     early: dict[EventKind, int] = field(default_factory=dict)
     extra: dict[Key, tuple[int, int]] = field(default_factory=dict)
     unmatched: tuple[int, int] | None = None
@@ -207,7 +206,7 @@ def survey(a: Record, b: Record, excluded: Collection[str] = (), *, to_first: bo
         to_first: stop after the first step that makes them different.
     """
     result = Survey()
-    outputs, beside = _short_hash(), ValuesBeside(a, b)
+    outputs, unstepped = _short_hash(), UnsteppedValues(a, b)
     last_state: tuple[Step, Step] | None = None
     threads: tuple[set[str], set[str]] = (set(), set())
     streams = [steps(record, _last_common_step(a, b)) for record in (a, b)]
@@ -222,7 +221,7 @@ def survey(a: Record, b: Record, excluded: Collection[str] = (), *, to_first: bo
         if not (a.info.status == b.info.status == "finished"):
             # A script that was cut short ended at another point than its twin.
             first.ends, second.ends = [], []
-        outputs.update(_compare_step((first, second), excluded, beside, result))
+        outputs.update(_compare_step((first, second), excluded, unstepped, result))
         if held_states(first) and held_states(second):
             last_state = (first, second)
         if to_first and result.first is not None:
@@ -240,6 +239,13 @@ def survey(a: Record, b: Record, excluded: Collection[str] = (), *, to_first: bo
     return result
 
 
+def last_steps(a: Record, b: Record, survey: Survey) -> tuple[int, int]:
+    """Return the last step of each run to examine: the first that differs."""
+    if survey.first is None:
+        return a.info.steps, b.info.steps
+    return survey.first.a.last, survey.first.b.last
+
+
 def _last_common_step(a: Record, b: Record) -> int | None:
     """Return the last step to read: the events after the point where a run was stopped are not compared."""
     limits = [record.info.steps - 1 for record in (a, b) if record.info.status == "stopped"]
@@ -253,14 +259,14 @@ def _comparable(a: Record, b: Record, first: Step, second: Step) -> bool:
 
 
 def _compare_step(
-    pair: tuple[Step, Step], excluded: Collection[str], beside: ValuesBeside, result: Survey
+    pair: tuple[Step, Step], excluded: Collection[str], unstepped: UnsteppedValues, result: Survey
 ) -> bytes:
     """Compare one step of two runs, and return the digests of the outputs that both have."""
     a, b = pair
     if result.first_span == (-1, -1):
         result.first_span = (a.last, b.last)
     result.generators.add(a, b)
-    only_moved = partial(beside.only_moved, steps=pair)
+    only_moved = partial(unstepped.only_moved, steps=pair)
     outputs = compare_tables(a.outputs, b.outputs, only_moved)
     evidence = compare_tables(a.evidence, b.evidence, only_moved)
     difference = StepDifference(a, b, compare_states(a, b, excluded, result.previous), outputs, evidence)
@@ -283,10 +289,8 @@ def _compare_step(
         result.unmatched = outputs.loose[0]
     _note_evidence(difference, result)
     note_outputs(difference, result)
-    if difference.counts:
-        result.differing += a.closed or not result.boundaries
-        if result.first is None:
-            result.first, result.before = difference, result.boundaries - a.closed
+    if difference.counts and result.first is None:
+        result.first, result.before = difference, result.boundaries - a.closed
     return outputs.matched
 
 
@@ -319,16 +323,14 @@ def _note_threads(pair: list[Step | None], threads: tuple[set[str], set[str]], r
         result.several_threads |= len(seen) > 1
 
 
-def _drain(step: Step | None, stream: object, threads: set[str]) -> tuple[int, Step | None]:
-    """Count the further boundaries of a run, and return its last step with a state among them."""
+def _drain(step: Step | None, stream: Iterable[Step], threads: set[str]) -> tuple[int, Step | None]:
+    """Count the boundaries that a run has left, and return its last step with a state among them."""
     closed, last = 0, None
-    rest = iter(stream)  # type: ignore[call-overload]
-    while step is not None:
-        closed += step.closed
-        threads |= step.threads
-        if held_states(step):
-            last = step
-        step = next(rest, None)
+    for each in () if step is None else chain([step], stream):
+        closed += each.closed
+        threads |= each.threads
+        if held_states(each):
+            last = each
     return closed, last
 
 

@@ -222,12 +222,11 @@ def _same_thread(record: Record, step: Event) -> Iterator[Event]:
 def _name(ours: EventTensor | None, theirs: EventTensor | None) -> Name:
     tensor = ours or theirs
     assert tensor is not None  # noqa: S101 - for the type checker
-    info = tensor.event.tensors[tensor.position]
-    return info.role, info.name
+    return tensor.info.role, tensor.info.name
 
 
 def _contents(tensor: EventTensor) -> tuple[object, ...]:
-    info = tensor.event.tensors[tensor.position]
+    info = tensor.info
     return info.role, info.dtype, info.shape, tensor.digest
 
 
@@ -267,10 +266,8 @@ def survey_threads(a: Record, b: Record, excluded: Collection[str] = ()) -> Surv
     result.generators.add(first, second)
     pairs = pair_trajectories(ours, theirs)
     _count(pairs, result)
-    outputs, evidence = (
-        compare_tables(first.outputs, second.outputs),
-        compare_tables(first.evidence, second.evidence),
-    )
+    outputs = compare_tables(first.outputs, second.outputs)
+    evidence = compare_tables(first.evidence, second.evidence)
     result.extra = dict(outputs.extra)
     if not whole:  # which of the values came before the end of a run that was cut short is chance
         outputs, evidence = TableDifference(), TableDifference()
@@ -285,7 +282,7 @@ def survey_threads(a: Record, b: Record, excluded: Collection[str] = ()) -> Surv
     difference = StepDifference(first, second, state, outputs, evidence, step)
     note_outputs(difference, result)
     if difference.counts:
-        result.first, result.differing = difference, 1
+        result.first = difference
     result.final_digest = _final_digests((ours, first), (theirs, second), excluded)
     return result
 
@@ -333,13 +330,12 @@ def _different_ends(a: Step, b: Step, excluded: Collection[str]) -> list[TensorP
     if not (a.ends and b.ends):
         return []
     ours, theirs = (_by_contents(step, excluded) for step in (a, b))
-    shared = ours.keys() & theirs.keys()
     pairs = []
-    for key in [key for key in ours if key in shared]:
+    for key in [key for key in ours if key in theirs]:
         counts = Counter(p.digest for p in ours[key]) & Counter(p.digest for p in theirs[key])
         rest = [_without(tensors, Counter(counts)) for tensors in (ours[key], theirs[key])]
         pairs += [
-            TensorPair(x.event.tensors[x.position].role, x.event.tensors[x.position].name, x, y)
+            TensorPair(*_name(x, y), x, y)
             for x, y in zip(*rest, strict=False)  # what one run has freed already is no difference
         ]
     return pairs
@@ -368,14 +364,11 @@ def _without(tensors: list[EventTensor], counts: Counter[bytes]) -> list[EventTe
 def _final_digests(
     a: tuple[Trajectories, Step], b: tuple[Trajectories, Step], excluded: Collection[str]
 ) -> tuple[str, str]:
-    keys = None
-    if a[1].ends and b[1].ends:
-        keys = _by_contents(a[1], excluded).keys() & _by_contents(b[1], excluded).keys()
+    ends = [_by_contents(step, excluded) if step.ends else {} for _, step in (a, b)]
+    shared = ends[0].keys() & ends[1].keys()
     digests = []
-    for trajectories, step in (a, b):
+    for (trajectories, _), tensors in zip((a, b), ends, strict=True):
         parts = sorted(each.state(len(each) - 1) for each in trajectories.listed.values())
-        if keys:
-            ends = _by_contents(step, excluded)
-            parts += sorted(repr(k).encode() + p.digest for k in keys for p in ends[k])
+        parts += sorted(repr(key).encode() + each.digest for key in shared for each in tensors[key])
         digests.append(hashlib.blake2b(b"".join(parts), digest_size=16).hexdigest())
     return digests[0], digests[1]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, cause_of_draw, specification_of
 from samebits.comparison._alignment import site_key
+from samebits.comparison._survey import last_steps
 from samebits.comparison._threads import survey_runs
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import Source
@@ -23,13 +24,11 @@ if TYPE_CHECKING:
 
     from samebits.comparison.lookup import Record
 
-_MOST = 200_000  # draws of each run to look at
+_MOST_DRAWS = 200_000  # of each run
 _REST = re.compile(r"and \d+ more")
 # Entropy for a new state. Other draws of the same libraries come from a state, and show which one it was.
 _FRESH = tuple(draw for library in LIBRARIES for draw in library.fresh)
 _QUEUES = ("queue.", "multiprocessing.Queue", "multiprocessing.SimpleQueue")
-_CHOICES = ("random.SystemRandom", "secrets.choice", "secrets.randbelow")
-_LISTING = ("os.listdir", "os.scandir", "glob.", "pathlib.", "os.walk", "os.fwalk")
 
 
 @dataclass(frozen=True)
@@ -78,9 +77,8 @@ class DrawPair:
     @property
     def weighty(self) -> bool:
         """True if scripts hardly ever take it for names and logs alone."""
-        fact = self.a.op.endswith((".time", ".inode"))
-        chosen = self.a.op.startswith((*_LISTING, *_CHOICES)) and not fact
-        return chosen or self.unseeded or self.cause in (Cause.RACE, Cause.THREAD_COUNT)
+        pattern = specification_of(self.cause).weighty_draws
+        return pattern is not None and re.match(pattern, self.a.op) is not None
 
     def evidence(self) -> Evidence:
         """Return the evidence that the draw gives."""
@@ -153,7 +151,7 @@ def _key(event: Event, first: int) -> object:
 
 def _draws(record: Record, last_step: int) -> list[Event]:
     events: list[Event] = []
-    for event in islice(record.events((EventKind.DRAW,), last_step=last_step), _MOST):
+    for event in islice(record.events((EventKind.DRAW,), last_step=last_step), _MOST_DRAWS):
         if event.arguments == UNUSED:
             source = event.op, event.site, event.thread
             drawn = range(len(events) - 1, -1, -1)
@@ -179,15 +177,11 @@ def draws_before(a: Record, b: Record, excluded: Collection[str] = ()) -> tuple[
         excluded: names of state tensors that are left out.
     """
     survey = survey_runs(a, b, excluded, to_first=True)
-    last = (
-        (a.info.steps, b.info.steps) if survey.first is None else (survey.first.a.last, survey.first.b.last)
-    )
-    pairs = differing_draws((a, b), survey.first_span, last)
+    pairs = differing_draws((a, b), survey.first_span, last_steps(a, b, survey))
     first = survey.first.a.first if survey.first is not None and not survey.several_threads else 0
     early = {(pair.a.op, site_key(pair.a.site)) for pair in pairs if pair.a.step < first}
     sources: dict[object, Source] = {}
     for pair in sorted(pairs, key=lambda pair: -pair.a.seq):
-        source = pair.source
-        sources.setdefault((pair.a.op, site_key(pair.a.site)), source)
+        sources.setdefault((pair.a.op, site_key(pair.a.site)), pair.source)
     ranked = sorted(sources, key=lambda key: key in early)
     return tuple(sources[key] for key in ranked[:MOST_SOURCES])

@@ -46,7 +46,7 @@ class EvidenceCode(StrEnum):
     OTHER_OUTPUT = "other-output"
     """The call that gave both."""
     SUCH_EVENTS = "such-events"
-    """How many."""
+    """A number."""
     SHAPES_DIFFER = "shapes-differ"
     """Site, two lists of descriptions."""
 
@@ -60,7 +60,7 @@ class EvidenceCode(StrEnum):
     ONE_SIDED_TENSOR = "one-sided-tensor"
     """`first` or `second`, its role, its name, its `TensorInfo`."""
     STEPS_DIFFER = "steps-differ"
-    """How many."""
+    """A number."""
     ALREADY_DIFFERED = "already-differed"
     """`batch` or `loss`, step."""
 
@@ -101,7 +101,7 @@ class EvidenceCode(StrEnum):
     VALUE_GIVEN = "value-given"
     """Op, site, whether it was given to the op, the two values if they can be shown."""
     OTHER_SOURCES = "other-sources"
-    """How many."""
+    """A number."""
     THREAD_NUMBERS = "thread-numbers"
     """Two numbers."""
     ENTERED = "entered"

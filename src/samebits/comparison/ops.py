@@ -21,7 +21,7 @@ _OVERWRITING = frozenset(
      "cauchy_", "geometric_", "set_", "resize_as_", "_foreach_copy_", "_foreach_zero_", "eye_")
 )  # fmt: skip
 # Ops whose output holds the same values as their input, computed from nothing else.
-_MOVING = frozenset(
+_COPYING = frozenset(
     ("copy_", "clone", "_to_copy", "_foreach_copy_", "lift_fresh", "detach", "contiguous", "_unsafe_view",
      "_reshape_copy", "alias_copy", "view_copy")
 )  # fmt: skip
@@ -37,24 +37,29 @@ def allocates(event: Event) -> bool:
     return event.kind == EventKind.OP and base_name(event.op).startswith(_ALLOCATING)
 
 
-def brings(event: Event) -> bool:
+def attaches_memory(event: Event) -> bool:
     """Tell whether an op puts a tensor on memory filled elsewhere: by another process, from a file."""
     return event.kind == EventKind.OP and base_name(event.op) == "set_" and not read_inputs(event)
 
 
-def given(event: Event) -> list[int]:
+def decisive_tensors(event: Event) -> list[int]:
     """Return the positions of what decides an op's result: the tensors it reads, and its generator."""
     return [*read_inputs(event), *positions(event, Role.RNG)]
 
 
-def moves(event: Event) -> bool:
+def only_copies(event: Event) -> bool:
     """Tell whether an op only copies values."""
-    return event.kind == EventKind.OP and base_name(event.op) in _MOVING
+    return event.kind == EventKind.OP and base_name(event.op) in _COPYING
 
 
 def positions(event: Event, role: Role) -> list[int]:
     """Return the positions of the tensors of an event that have a role."""
     return [i for i, info in enumerate(event.tensors) if info.role == role]
+
+
+def input_digests(event: Event) -> list[bytes]:
+    """Return the digests of the inputs of an op."""
+    return [event.digests[i] for i in positions(event, Role.IN)]
 
 
 def written(event: Event, memory: int) -> list[int]:

@@ -12,11 +12,11 @@ from samebits.comparison import _findings
 from samebits.comparison._alignment import Keyer
 from samebits.comparison._contents import (
     SiteDraws,
-    behind_batch,
-    gave_the_same,
+    batch_sources,
+    differing_view,
     made_by,
-    other_part,
-    other_view,
+    relocated_view,
+    same_outputs,
 )
 from samebits.comparison._data_flow import (
     Point,
@@ -24,7 +24,6 @@ from samebits.comparison._data_flow import (
     block_start,
     first_divergence,
     is_unread,
-    last_steps,
     read_points,
     same_contents,
     save_points,
@@ -33,13 +32,14 @@ from samebits.comparison._data_flow import (
 )
 from samebits.comparison._draw_evidence import DrawEvidence
 from samebits.comparison._generator_states import DrawBlame
+from samebits.comparison._survey import last_steps
 from samebits.comparison._threads import survey_runs
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.lookup import Lookup
 from samebits.comparison.ops import (
     accumulates,
     allocates,
-    brings,
+    attaches_memory,
     differing_inputs,
     n_bytes,
     positions,
@@ -85,10 +85,11 @@ def find_origins(
         until: value of `time.monotonic` at which the search stops with what it has; None for no limit.
     """
     survey = survey_runs(a, b, excluded, to_first=True)
+    last = last_steps(a, b, survey)
     reads = read_points(a, b, survey)
     starts, one_sided = start_points(survey)
     keyer = Keyer(numbered=not survey.several_threads)
-    lookup = Lookup(a, b, survey.first_span, last_steps(a, b, survey), keyer)
+    lookup = Lookup(a, b, survey.first_span, last, keyer)
     unread = {name: point for name, point in starts if is_unread(lookup, point)}
     walk = Walk(lookup, reads, survey.generators.lines(used_only=True), until)
     walk.run(
@@ -97,7 +98,7 @@ def find_origins(
     findings = walk.findings()
     if not findings and not unread:
         findings = one_sided or first_divergence(lookup, survey)
-    drawn = DrawEvidence(lookup, survey, last_steps(a, b, survey), explained)
+    drawn = DrawEvidence(lookup, survey, last, explained)
     shown = _consequences_last(_explained(group, drawn) for group in _groups(findings))
     return OriginSearch(
         shown,
@@ -193,7 +194,7 @@ class Walk:
         # but the draw is, at the same line of user code.
         event = None if finding.origin.events[0] is None else self._lookup.a.get(finding.origin.events[0])
         drawn, new = (False, []) if event is None else self._draws.before(event)
-        self._ask(new)
+        self._request(new)
         later = drawn or any(self._behind(finding.origin, read) for read in self._reads)
         (self._late if later else self._origins).append(finding)
 
@@ -223,7 +224,7 @@ class Walk:
                 break
             if not writers.paired:
                 if not explained:
-                    self._part(consumers, writers)
+                    self._differing_writers(consumers, writers)
                 return
             a, b = writers.pair
             if allocates(a):
@@ -233,7 +234,7 @@ class Walk:
             if same_contents(writers):
                 continue
             explained = True
-            self._ask([(a, b)])
+            self._request([(a, b)])
             info = consumers[0].tensors[point.position_a]
             if any(n_bytes(a.tensors[i]) >= n_bytes(info) for i in written(a, writers.memories[0])):
                 return
@@ -242,15 +243,15 @@ class Walk:
 
     def _entered(self, point: Point, consumers: tuple[Event, Event]) -> None:
         """Find the origin of a tensor whose memory nothing recorded wrote."""
-        maker, view = made_by(self._lookup, point), other_part(self._lookup, point)
+        maker, view = made_by(self._lookup, point), differing_view(self._lookup, point)
         if view is not None:
             self._blame(_findings.argument(*view, inputs_equal=not differing_inputs(*view)))
         elif maker is None:
             self._blame(_findings.outside(*consumers, point, more=self._unrecorded()))
-        elif gave_the_same(*maker):
+        elif same_outputs(*maker):
             self._blame(_findings.other_output(*consumers, maker[0]))
         else:
-            self._ask([maker])
+            self._request([maker])
 
     def _unrecorded(self) -> tuple[Evidence, ...]:
         first = next(self._lookup.a.record.events((EventKind.OP,)), None)
@@ -260,7 +261,7 @@ class Walk:
 
     def _allocated(self, point: Point, consumers: tuple[Event, Event], writers: Writers) -> None:
         a, b = writers.pair
-        view = other_view(self._lookup, point)
+        view = relocated_view(self._lookup, point)
         if a.arguments != b.arguments:
             self._blame(_findings.argument(a, b, inputs_equal=True))
         elif view is not None:
@@ -279,7 +280,7 @@ class Walk:
             for event in reads
         )  # fmt: skip
 
-    def _ask(self, pairs: Iterable[tuple[Event, Event]]) -> None:
+    def _request(self, pairs: Iterable[tuple[Event, Event]]) -> None:
         """Have pairs of events examined, once each."""
         for a, b in pairs:
             if (a.seq, b.seq) not in self._examined:
@@ -291,7 +292,7 @@ class Walk:
         if a.kind != EventKind.OP:
             self._examine_batch(a, b)
             return
-        if brings(a):
+        if attaches_memory(a):
             position = positions(a, Role.OUT)[0]
             self._blame(_findings.outside(a, b, Point(a.seq, position, b.seq, position)))
             return
@@ -309,9 +310,9 @@ class Walk:
 
     def _examine_batch(self, a: Event, b: Event) -> None:
         """Follow a batch to the events that made its tensors; without any, the batch is the origin."""
-        linked, makers = behind_batch(self._lookup, a, b)
+        linked, makers = batch_sources(self._lookup, a, b)
         self._push(linked)
-        self._ask(makers if not linked else ())
+        self._request(makers if not linked else ())
         if not linked and not makers:
             self._blame(_findings.batch(a, b))
 
@@ -340,7 +341,7 @@ class Walk:
         diagnosis = replace(start.diagnosis, evidence=blame.evidence + start.diagnosis.evidence)
         return replace(start, diagnosis=diagnosis)
 
-    def _part(self, consumers: tuple[Event, Event], writers: Writers) -> None:
+    def _differing_writers(self, consumers: tuple[Event, Event], writers: Writers) -> None:
         """Find out why different operations made a tensor."""
         a, b = writers.events
         lookup, reader = self._lookup, consumers[0]

@@ -30,7 +30,6 @@ _SHORT = {
     "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
     "complex128": "c128", "complex64": "c64", "complex32": "c32",
 }  # fmt: skip
-_KINDS = {Role.PARAM: "parameter", Role.GRAD: "gradient", Role.OPTIMIZER: "optimizer state"}
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class RemedyTrial:
         of: `change`: the runs had the very change that the remedy shows. `pins`: they had an intervention
             instead, and the change itself was not run.
         identical: whether all pairs of runs were identical.
-        pairs: how many pairs were.
+        pairs: how many pairs were identical.
         interventions: the names of the interventions.
         steps: after how many steps the runs were stopped; None where they ran to their ends.
     """
@@ -169,6 +168,12 @@ class Origin:
     entered_site: Site | None = None
     sources: tuple[Source, ...] = ()
 
+    @classmethod
+    def at(cls, event: Event) -> Origin:
+        """Make an origin at an event, with the facts that the event itself gives."""
+        module, forward_site = event.module or None, event.forward_site
+        return cls(event.kind, event.step, event.op, module, event.site, forward_site, None)
+
     def taken_at(self, site: Site | None) -> Origin:
         """Move the origin to the line that drew the value, and keep the line where it entered a tensor."""
         entered = self.entered_site or self.site
@@ -193,7 +198,7 @@ class Confirmation:
 
     @property
     def certain(self) -> bool:
-        """Tell whether no pair differed."""
+        """True if pairs were made and none differed."""
         return self.identical == self.pairs > 0
 
 
@@ -241,10 +246,10 @@ class Finding:
         return self.with_cause(self.cause, *evidence)
 
     def with_sources(self, sources: Iterable[Source]) -> Finding:
-        """Return the finding with other draws that its value may come from."""
+        """Return the finding with these draws as the ones that its value may come from."""
         return replace(self, origin=replace(self.origin, sources=tuple(sources)))
 
-    def confirmed(self, by: Confirmation) -> Finding:
+    def with_confirmation(self, by: Confirmation) -> Finding:
         """Return the finding with the pairs of runs that confirm its cause."""
         return replace(self, diagnosis=replace(self.diagnosis, confirmed_by=by))
 
@@ -262,7 +267,6 @@ class Comparison:
         final_digest: digest over the last state of each run, in hexadecimal.
         step_findings: the events that differed in the first step with a difference, in order.
         first_step: the first step with a difference, None without one.
-        differing_steps: how many steps had a difference.
         several_threads: whether more than one thread of a run made steps, so that step numbers are chance.
         replayed: the findings of executing operations again; None when that was not asked for.
         state: the verdict over parameters, buffers, gradients, optimizer states and saved values alone. It is
@@ -283,7 +287,6 @@ class Comparison:
     final_digest: tuple[str, str] = ("", "")
     step_findings: tuple[Finding, ...] = ()
     first_step: int | None = None
-    differing_steps: int = 0
     several_threads: bool = False
     replayed: Replayed | None = None
     state: Verdict = "not_judged"
@@ -331,11 +334,6 @@ def describe(info: TensorInfo) -> str:
     if info.role == Role.RNG:
         return generator_words(info.name)
     return f"{_SHORT.get(info.dtype, info.dtype)}[{', '.join(map(str, info.shape))}]"
-
-
-def tensor_text(role: Role, name: str, info: TensorInfo | None) -> str:
-    """Describe a tensor of the state, such as `parameter fc1.weight (f32[10])`."""
-    return f"{_KINDS.get(role, role)} {name}" + (f" ({describe(info)})" if info else "")
 
 
 def shortened(text: str) -> str:

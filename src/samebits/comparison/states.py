@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from samebits.comparison.results import tensor_text
 from samebits.recording.state_equality import Match, Name, Value, match, plain
 from samebits.records.events import Ownership
 from samebits.records.kinds import EventKind, Role
@@ -33,10 +32,14 @@ class EventTensor:
         return self.event.digests[self.position]
 
     @property
+    def info(self) -> TensorInfo:
+        """The facts that the record holds about it."""
+        return self.event.tensors[self.position]
+
+    @property
     def value(self) -> Value:
         """The part of it that is compared."""
-        info = self.event.tensors[self.position]
-        return Value(self.digest, info.dtype, info.shape)
+        return Value(self.digest, self.info.dtype, self.info.shape)
 
     @property
     def is_owned(self) -> bool:
@@ -44,8 +47,7 @@ class EventTensor:
         if self.event.kind != EventKind.STEP or not str(self.event.op).endswith(".step"):
             return False
         positions = Ownership.from_text(self.event.arguments).positions
-        role = self.event.tensors[self.position].role
-        return role == Role.OPTIMIZER or positions is None or self.position in positions
+        return self.info.role == Role.OPTIMIZER or positions is None or self.position in positions
 
 
 Named = dict[Name, EventTensor]
@@ -67,10 +69,6 @@ class TensorPair:
     a: EventTensor | None
     b: EventTensor | None
 
-    def text(self) -> str:
-        """Describe the tensor, such as `parameter fc1.weight (f32[10])`."""
-        return tensor_text(self.role, self.name, self.info)
-
     @property
     def only_in(self) -> Literal["first", "second", ""]:
         """The only run that has the tensor; empty where both have it."""
@@ -78,9 +76,9 @@ class TensorPair:
 
     @property
     def info(self) -> TensorInfo | None:
-        """What the record says of the tensor, of the first run that has it."""
+        """The facts about the tensor, from the first run that has it."""
         shown = self.a or self.b
-        return shown.event.tensors[shown.position] if shown else None
+        return shown.info if shown else None
 
 
 @dataclass

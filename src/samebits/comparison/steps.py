@@ -14,14 +14,9 @@ from samebits.records.kinds import EventKind
 from samebits.rng.sources import is_seeded_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from samebits.comparison.lookup import Record
-    from samebits.records.events import Event
-
-if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from samebits.comparison.lookup import Record
     from samebits.records.events import Event
 
     OnlyMoved = Callable[["Key", "tuple[Column, Column]"], bool]

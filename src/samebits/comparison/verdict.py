@@ -95,7 +95,7 @@ def judge(a: Record, b: Record, excluded: Collection[str] = ()) -> Comparison:
     return Comparison(
         "different", reason, steps, findings[:1], notes + doubt, result.final_digest,
         step_findings=findings, first_step=result.first.step if result.first else None,
-        differing_steps=result.differing, several_threads=result.several_threads, state=state,
+        several_threads=result.several_threads, state=state,
         reported=reported, counts_reads=not (result.trained or result.several_threads),
     )  # fmt: skip
 

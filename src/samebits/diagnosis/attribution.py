@@ -38,10 +38,9 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
         causes = causes_shown_by(name)
         confirmed_at = _confirmed_at(listed, causes, alone=alone)
         for at, finding in enumerate(listed):
-            if at in confirmed_at:
-                listed[at] = _with_shown_cause(finding.confirmed(confirmed), name, confirmed.interventions)
-            elif alone:
-                listed[at] = _with_shown_cause(finding, name, confirmed.interventions)
+            if alone or at in confirmed_at:
+                shown = finding.with_confirmation(confirmed) if at in confirmed_at else finding
+                listed[at] = _with_shown_cause(shown, name, confirmed.interventions)
         if not confirmed_at:
             listed += _separate_finding(listed, causes, confirmed)
     return tuple(listed)
@@ -65,7 +64,7 @@ def _separate_finding(
                 finding.origin, site=own.site, entered_site=entered, other_site=None, sources=(own,)
             )
             separate = replace(finding, origin=origin, remedy=None)
-            return [separate.with_cause(own.cause).confirmed(confirmed)]
+            return [separate.with_cause(own.cause).with_confirmation(confirmed)]
     return []
 
 
@@ -217,7 +216,7 @@ def _taken_at(sites: list[Site | None]) -> Site | None:
 def _timed_at(origin: Origin) -> Site | None:
     """Return where a function that reads the clock before and after something ends the measurement.
 
-    ProjectSyntax that can have mattered come first, and of those the latest.
+    The sources that can have mattered come first, and of those the latest.
     """
     sites = [source.site for source in origin.sources if source.cause == Cause.WALL_CLOCK]
     functions = {None if site is None else (site.file, site.function) for site in sites}

@@ -122,13 +122,14 @@ def cause_of_intervention(finding: Finding, intervention: str) -> Cause:
 
 def fixed_by(source: Source, interventions: InterventionSet) -> bool:
     """Tell whether one of some interventions fixes the values of a source, as far as is known."""
-    known = _of_row(source.cause, source.op)
+    known = interventions_of(source)
     return not known or not set(known).isdisjoint(interventions)
 
 
 def interventions_of(source: Source) -> InterventionSet:
-    """Return the interventions that fix the values of a source, by the table of remedies."""
-    return _of_row(source.cause, source.op)
+    """Return the interventions that fix the values of a source, by the advice of its cause."""
+    advice = specification_of(source.cause).advice_for(source.op)
+    return () if advice is None else advice.controls
 
 
 def _choices(finding: Finding) -> tuple[InterventionSet, ...]:
@@ -149,12 +150,7 @@ def _ranked(finding: Finding) -> list[Source]:
 
 
 def _of_sources(finding: Finding) -> list[InterventionSet]:
-    return [_of_row(source.cause, source.op) for source in _ranked(finding)]
-
-
-def _of_row(cause: Cause, op: str) -> InterventionSet:
-    advice = specification_of(cause).advice_for(op)
-    return () if advice is None else advice.controls
+    return [interventions_of(source) for source in _ranked(finding)]
 
 
 def _merged(sets: Iterable[InterventionSet]) -> InterventionSet:
@@ -224,11 +220,11 @@ def traces(
     drawn = [*sources, *(source for finding in listed for source in finding.origin.sources)]
     causes = {finding.cause for finding in listed} | {source.cause for source in drawn}
     kinds = {finding.origin.origin_kind for finding in listed}
-    by_row = {intervention for source in drawn for intervention in interventions_of(source)}
+    advised = {intervention for source in drawn for intervention in interventions_of(source)}
     where: dict[str, Trace] = {}
     for intervention, mechanism in MECHANISMS.items():
         if (
-            intervention in by_row
+            intervention in advised
             or causes & causes_acted_on_by(intervention)
             or kinds & set(mechanism.kinds)
         ):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from samebits._runtime.frames import Site
 from samebits.causes import Cause, OriginKind, Reach, causes_shown_by, specification_of
-from samebits.causes.unseeded import BY_LIBRARY
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import Remedy, site_text
 from samebits.determinism.deterministic_ops import ADVICE
@@ -26,7 +25,7 @@ from samebits.diagnosis.patches.code_region import (
     named_lines,
 )
 from samebits.diagnosis.patches.propose import RULES, propose, without_finding
-from samebits.diagnosis.patches.seeds import MADE, SEEDED_OBJECTS, asked_of, calls_of
+from samebits.diagnosis.patches.seeds import MADE, SEEDED_OBJECTS, calls_of, library_source
 from samebits.diagnosis.patches.values import is_measured
 
 if TYPE_CHECKING:
@@ -155,17 +154,17 @@ def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | Non
         finding: the origin.
         project: the user's files, to show the change on the user's own line; None shows none.
     """
-    source = _source(finding, project)
-    asked = asked_of(finding)
-    made = asked is not None and asked.library is not None and asked.op.startswith(MADE)
-    if asked is not None and asked.library is not None and made:
-        source = f"{BY_LIBRARY} {asked.library.function}"
-    advice = specification_of(finding.cause).advice_for(source, in_worker=_in_worker(finding))
+    asked = library_source(finding)
+    maker = asked.library if asked is not None and asked.op.startswith(MADE) else None
+    source = _source(finding, project) if maker is None else maker.function
+    advice = specification_of(finding.cause).advice_for(
+        source, in_worker=_in_worker(finding), by_library=maker is not None
+    )
     if advice is None:
         return None
     text = _with_site(advice.text, finding)
     if asked is not None:
-        text = _with_call(text, asked, project, made=made)
+        text = _with_call(text, asked, project, made=maker is not None)
     remedy = Remedy(text, controls=advice.controls)
     patches = propose([finding], project, most=1).patches if project is not None else ()
     if not patches:

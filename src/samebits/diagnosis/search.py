@@ -93,9 +93,7 @@ class _Search:
         return SearchResult(self._best, tuple(self._tried.values()), minimal)
 
     def _first_that_helps(self, sets: Sequence[InterventionSet]) -> InterventionSet | None:
-        return next(
-            (interventions for interventions in sets if interventions and self._helps(interventions)), None
-        )
+        return next((names for names in sets if names and self._helps(names)), None)
 
     def _helps(self, interventions: InterventionSet) -> bool:
         helped = self._outcome(interventions) == "identical"
@@ -133,14 +131,8 @@ class _Search:
         bounds = [len(interventions) * i // parts for i in range(parts + 1)]
         chunks = [interventions[start:end] for start, end in itertools.pairwise(bounds)]
         # Each of two halves is the rest of the other.
-        rests = (
-            [
-                tuple(intervention for intervention in interventions if intervention not in chunk)
-                for chunk in chunks
-            ]
-            if parts > 2
-            else []
-        )
+        rests = [tuple(name for name in interventions if name not in chunk) for chunk in chunks]
+        rests = rests if parts > 2 else []
         # If a single one is enough, it is also in the rest that another one leaves.
         return self._first_that_helps(rests if parts == len(interventions) > 2 else [*chunks, *rests])
 

@@ -1,9 +1,10 @@
-"""The intervention `clock`: time begins at a fixed moment and goes on by what is done with it, not by itself.
+"""The intervention `clock`: time begins at a fixed moment and passes only when it is read or slept.
 
-Each thread has a clock of its own, so that the order in which threads run does not matter. The first reading
-takes 1 ms and each later one a little longer, so that a loop that works until a moment ends after hundreds of
-readings, whether that moment is seconds or minutes away; a sleep takes what it was asked to take, and sleeps
-too, so that other threads get as far as they would. Timers (`signal.setitimer`, `signal.alarm`) follow it.
+Each thread has its own clock, so that the order in which threads run does not matter. The first reading takes
+1 ms and each later one a little longer. A loop that works until some moment thus ends after hundreds of
+readings, whether that moment is seconds or minutes away. A sleep takes the time that it was asked for, and
+really sleeps, so that other threads get as far as they would. Timers (`signal.setitimer`, `signal.alarm`)
+follow the same clock.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import functools
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import Asker, calling_frame
 from samebits.interventions.intervention import Intervention
@@ -62,7 +63,7 @@ class VirtualClock(threading.local):
 def fix_clock(replacements: Replacements) -> None:
     """Give user code, and libraries on its behalf, the virtual clock.
 
-    What torch and the standard library measure for themselves (time limits, intervals) is real.
+    Torch and the standard library still get the real time for their own limits and intervals.
     """
     clock = VirtualClock()
     timers = VirtualTimers(clock)
@@ -70,7 +71,7 @@ def fix_clock(replacements: Replacements) -> None:
 
     def read() -> int:
         now = clock.read()
-        timers.look()
+        timers.send_due()
         return now
 
     _fix_readings(replacements, read, rule)
@@ -130,7 +131,7 @@ def _fix_sleep(replacements: Replacements, clock: VirtualClock, timers: VirtualT
     def sleep(function: Any, seconds: Any) -> None:
         function(seconds)
         clock.sleep(seconds)
-        timers.look()
+        timers.send_due()
 
     replacements.replace(time, "sleep", sleep, rule)
 
@@ -178,25 +179,19 @@ def _fix_device_events(replacements: Replacements, torch: Any, read: Callable[[]
     replacements.patches.set(event, "elapsed_time", elapsed_time)
 
 
-class Elapsing(Protocol):
-    """**Protocol:** a clock."""
-
-    elapsed: int
-
-
 class VirtualTimers:
-    """Signals that come when the virtual clock says so: at a reading, a sleep, or a wait for one.
+    """Timers on the virtual clock; their signals come at a reading, a sleep, or a wait for a signal.
 
     Args:
         clock: the clock of each thread.
     """
 
-    def __init__(self, clock: Elapsing) -> None:
+    def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
         self._due: dict[int, tuple[int, int]] = {}  # timer -> (when, interval), in nanoseconds
 
     def install(self, replacements: Replacements, rule: Any) -> None:
-        """Begin."""
+        """Replace the functions that set and read timers."""
         if not hasattr(signal, "setitimer"):
             return
         replacements.replace(signal, "setitimer", lambda _, which, *times: self._set(which, *times), rule)
@@ -204,7 +199,7 @@ class VirtualTimers:
         replacements.replace(signal, "alarm", lambda _, seconds: self._alarm(seconds), rule)
         replacements.replace(signal, "pause", self._pause, rule)
 
-    def look(self) -> None:
+    def send_due(self) -> None:
         """Send the signals that are due."""
         for which, (when, interval) in tuple(self._due.items()):
             if when <= self._clock.elapsed:
@@ -237,7 +232,7 @@ class VirtualTimers:
         if not self._due:
             return function()
         self._clock.elapsed = max(self._clock.elapsed, min(when for when, _ in self._due.values()))
-        return self.look()
+        return self.send_due()
 
 
 def _signal_of(which: int) -> Any:

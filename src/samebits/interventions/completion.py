@@ -1,9 +1,9 @@
 """The intervention `completion`: results and messages are taken in the order in which work was given.
 
-That of futures and pools is the order in which they were asked for. Each thing that is put into a queue
-carries the number of its process among those that were started, and what is taken comes from them in turn:
-the first of each, then the second of each. The next in turn is waited for until its process has ended, or for
-`PATIENCE_S` while nothing comes from it; then it is passed over.
+Results of futures and pools come in the order in which they were asked for. Each value that is put into a
+queue carries the number of its process, in the order in which processes were started. Values are taken from
+these processes in turn: the first of each, then the second of each. A process whose turn it is is waited for
+until it has ended, or for `PATIENCE_S` while nothing comes from it. Then it is passed over.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _NUMBER = "_samebits_number"
 PATIENCE_S = 5.0
-"""The time to wait for the next one in order while others are ready."""
+"""The time to wait for the next result in order while others are ready."""
 _POLL_S = 0.01
 _INBOX = "_samebits_inbox"
 
@@ -140,8 +140,8 @@ class Sent:
     """A value on its way through a queue, with its sender.
 
     Args:
-        value: the thing itself.
-        sender: the process, as the numbers under which it and those above it were started.
+        value: the value itself.
+        sender: the process, as the numbers under which it and its ancestors were started.
     """
 
     __slots__ = ("sender", "value")
@@ -155,7 +155,7 @@ class Inbox:
     """The values that came out of a queue and were not yet handed to the script.
 
     Args:
-        take: takes the next thing, waiting for that many seconds at most; raises `queue.Empty`.
+        take: takes the next value, waiting for that many seconds at most; raises `queue.Empty`.
         children: the processes that this one has started, by their position.
     """
 
@@ -198,13 +198,15 @@ class Inbox:
             self._collect(_POLL_S if end is None else max(0.0, min(_POLL_S, end - monotonic())))
 
     def _collect(self, seconds: float) -> None:
-        """Take in what has come."""
+        """Take everything that has arrived out of the queue."""
         from queue import Empty
 
         try:
             while True:
-                got = self._take(seconds)
-                sender, value = (got.sender, got.value) if isinstance(got, Sent) else ((), got)
+                received = self._take(seconds)
+                sender, value = (
+                    (received.sender, received.value) if isinstance(received, Sent) else ((), received)
+                )
                 self._arrived.setdefault(sender, deque()).append(value)
                 self._passed_over.discard(sender)
                 seconds = 0.0
@@ -212,14 +214,14 @@ class Inbox:
             return
 
     def _in_turn(self) -> Sender | None:
-        """Return the sender from which least was taken, of those that have sent or may still send."""
+        """Return the sender from which the fewest values were taken, of those that have or may send some."""
         self._expected |= self._children()
-        senders = {sender for sender, things in self._arrived.items() if things}
+        senders = {sender for sender, values in self._arrived.items() if values}
         senders |= self._expected.keys() - self._passed_over
         return min(senders, key=lambda sender: (self._given.get(sender, 0), sender), default=None)
 
     def _is_over(self, sender: Sender, since: float) -> bool:
-        """Tell whether nothing more is to be waited for."""
+        """Tell whether waiting for a sender is over."""
         if monotonic() - since > PATIENCE_S:
             return True
         if self._expected[sender].exitcode is None:
@@ -265,8 +267,8 @@ def _getting(replacements: Replacements, original: Any, take: Callable[[Any, Any
             inbox = Inbox(functools.partial(take, original, self), _children)
             setattr(self, _INBOX, inbox)
         if not direct and not inbox:
-            got = original(self) if take is _take_simple else original(self, block, timeout)
-            return got.value if isinstance(got, Sent) else got
+            received = original(self) if take is _take_simple else original(self, block, timeout)
+            return received.value if isinstance(received, Sent) else received
         end = monotonic() + (timeout or 0.0) if timeout is not None or not block else None
         return inbox.next(end)
 

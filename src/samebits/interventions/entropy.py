@@ -72,7 +72,7 @@ def _fix_uuid(replacements: Replacements, uuid: Any, streams: _Streams) -> None:
 
 
 def _let_numpy_pass(replacements: Replacements, streams: _Streams) -> None:
-    """NumPy takes the seeds of its generators from `secrets`, in C: it would look as if the user did."""
+    """Give NumPy real entropy for its seeds: it calls `secrets` from C, as if the user's line had."""
     bit_generator: Any = sys.modules["numpy.random.bit_generator"]
     original = bit_generator.randbits
 

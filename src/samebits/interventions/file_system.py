@@ -1,4 +1,4 @@
-"""Interventions on what a file system says: the order of a directory, times and inode numbers of files."""
+"""Interventions on facts of the file system: the order of a directory, times and inode numbers of files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fix_listing(replacements: Replacements) -> None:
 
 
 class SortedEntries:
-    """Stands for the iterator that `os.scandir` gives.
+    """Replaces the iterator that `os.scandir` returns.
 
     Args:
         entries: the iterator; it is read and closed.
@@ -55,7 +55,7 @@ class SortedEntries:
         self.close()
 
     def close(self) -> None:
-        """Give no more entries."""
+        """End the iteration."""
         self._entries = iter(())
 
 
@@ -107,7 +107,7 @@ def _with_times(status: os.stat_result) -> os.stat_result:
 
 
 def _changed(status: os.stat_result, changes: dict[str, Any]) -> os.stat_result:
-    """Return the result with other values under some names."""
+    """Return the status with some fields changed."""
     kind = type(status)
     named = [name for name in dir(status) if name.startswith("st_")]
     rest = {name: changes.get(name, getattr(status, name)) for name in named}

@@ -1,4 +1,4 @@
-"""An intervention, and what its in-process part works with: functions and files that are replaced."""
+"""An intervention, and the tools of its part inside the process: replaced functions and files."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _BASE = 0x5EED
 
 
 class Replacements:
-    """Replaces functions, and puts them back.
+    """Replaces functions, and restores them.
 
     Attributes:
-        asker: says for whose code a function was called.
+        asker: tells on whose behalf a function was called.
         patches: replaced attributes.
         static: replaced methods of C types.
         imports: calls back when a module is imported.
-        at_end: called when all is put back.
+        at_end: functions that are called when everything is restored.
     """
 
     def __init__(self) -> None:
@@ -45,13 +45,13 @@ class Replacements:
         self.at_end: list[Callable[[], None]] = []
 
     def replace(self, owner: Any, name: str, give: Give, rule: Rule) -> None:
-        """Have `owner.name` give another answer to those for whom the rule holds.
+        """Replace `owner.name` for the callers for which a rule holds.
 
         Args:
             owner: a module; nothing is done where it has no such function.
             name: the function.
-            give: takes the original and the arguments.
-            rule: takes the calling frame.
+            give: the replacement; it is called with the original and the arguments.
+            rule: tells whether the replacement is for a calling frame.
         """
         function = getattr(owner, name, None)
         if function is None:
@@ -70,7 +70,7 @@ class Replacements:
         self.patches.set(owner, name, proxy_of(function, call))
 
     def remove(self) -> None:
-        """Put everything back."""
+        """Restore everything."""
         self.imports.remove()
         self.patches.restore()
         self.static.restore()
@@ -84,14 +84,14 @@ class Intervention:
 
     Args:
         name: what the user types.
-        words: for a report, after "in runs".
+        words: its description in a report, after "in runs".
         environment: variables of the run.
-        fixed_layout: address space randomisation is off.
+        fixed_layout: whether address space randomisation is switched off.
         sources: names of the RNG sources that are seeded.
         switches: (name, value) of switches that are set; all others are left alone.
-        patch: puts its in-process part in place.
-        obstacle: says why it cannot be had on this machine; empty when it can.
-        limits: what it does not reach.
+        patch: installs its part inside the process.
+        obstacle: returns the reason why it is impossible on this machine; empty when it is possible.
+        limits: a description of what it does not reach.
     """
 
     name: str
@@ -106,10 +106,10 @@ class Intervention:
 
 
 def number_for(*keys: int | str) -> int:
-    """Return 64 bits that are the same in every run, and others in each process of a run.
+    """Return 64 bits that are the same in every run, and different in each process of a run.
 
     Args:
-        keys: a name.
+        keys: the name of the number.
     """
     active = PROCESS.current
     return derive(_BASE, *(() if active is None else active.scope), *keys)
@@ -119,11 +119,11 @@ _KERNEL_PATHS = ("/proc/", "/sys/", "/dev/urandom", "/dev/random")
 
 
 class OpenedFiles:
-    """Gives the user's own code a file of this process instead of some of the kernel's.
+    """Gives the user's own code other contents for some files of the kernel.
 
     Args:
-        replacements: of the intervention.
-        contents: what a file is to hold, by its absolute path; None for what it holds.
+        replacements: the replacements of the intervention.
+        contents: returns the new contents of a file by its absolute path; None leaves the file alone.
     """
 
     def __init__(self, replacements: Replacements, contents: Callable[[str], bytes | None]) -> None:
@@ -131,7 +131,7 @@ class OpenedFiles:
         self._contents = contents
 
     def install(self) -> None:
-        """Begin."""
+        """Replace the functions that open files."""
         replacements, rule = self._replacements, self._replacements.asker.is_user_asked
         opened = io.open
         replacements.replace(builtins, "open", self._open, rule)
@@ -140,17 +140,17 @@ class OpenedFiles:
         replacements.replace(os, "open", self._open_descriptor, rule)
 
     def _open(self, function: Any, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        contents = self._wanted(file) if "r" in mode and "+" not in mode else None
+        contents = self._new_contents(file) if "r" in mode and "+" not in mode else None
         if contents is None:
             return function(file, mode, *args, **kwargs)
         return function(_descriptor(contents), mode, *args, **kwargs)
 
     def _open_descriptor(self, function: Any, path: Any, flags: int, *args: Any, **kwargs: Any) -> Any:
         writes = flags & (os.O_WRONLY | os.O_RDWR)
-        contents = None if writes or kwargs.get("dir_fd") is not None else self._wanted(path)
+        contents = None if writes or kwargs.get("dir_fd") is not None else self._new_contents(path)
         return function(path, flags, *args, **kwargs) if contents is None else _descriptor(contents)
 
-    def _wanted(self, file: Any) -> bytes | None:
+    def _new_contents(self, file: Any) -> bytes | None:
         if not isinstance(file, str | bytes | os.PathLike):
             return None
         path = os.path.abspath(os.fsdecode(file))
@@ -158,7 +158,7 @@ class OpenedFiles:
 
 
 def _descriptor(contents: bytes) -> int:
-    """Return a real file, which C code can read too; it is gone when it is closed."""
+    """Return the descriptor of a real file, which C code can read too and which vanishes when closed."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("samebits")
     else:

@@ -96,7 +96,7 @@ def fill_arrays(numpy: Any) -> Callable[[], None] | None:
         numpy: the module.
 
     Returns:
-        what puts the old way back; None where this NumPy has no such handler.
+        a function that undoes this; None where this NumPy has no such handler.
     """
     handler = _default_handler(numpy)
     if handler is None or handler.version != 1:

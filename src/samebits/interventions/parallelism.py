@@ -1,8 +1,8 @@
 """Interventions on what runs side by side: processes, the workers of loaders, the threads of an operation.
 
-With `serial-processes` a start returns when the process has ended. One that waits, for a queue, a lock or a
-process that is started later, is passed over: it sleeps and uses no processor. One that runs longer than
-`LIMIT_S` is, too.
+With `serial-processes`, starting a process returns when the process has ended. A process that waits, for a
+queue, a lock or a process that is started later, is passed over: it sleeps and uses no processor. So is a
+process that runs longer than `LIMIT_S`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _is_spawned(frame: FrameType) -> bool:
 
 
 def _await(process: Any) -> None:
-    """Wait until it ends or is seen to wait itself."""
+    """Wait until a process ends, or waits itself."""
     end, used, since = monotonic() + LIMIT_S, b"", monotonic()
     while process.exitcode is None and monotonic() < end:
         state, now = _activity(process.pid)

@@ -1,4 +1,4 @@
-"""Plans: what a run and its processes do for the interventions that were named."""
+"""Plans: the changes that interventions make to a run and its processes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,12 @@ class InterventionPlan:
     Args:
         environment: variables beside the user's own.
         fixed_layout: address space randomisation is switched off.
-        control: what the process is to do, the user's own control included; None for nothing.
-        patches: names of those that replace something inside the process; `control.pins`.
+        control: the control of the process, the user's own included; None for none.
     """
 
     environment: dict[str, str]
     fixed_layout: bool
     control: Control | None
-    patches: tuple[str, ...]
 
 
 def intervention_named(name: str) -> Intervention:
@@ -59,7 +57,7 @@ def why_not(intervention: Intervention | str) -> str:
 
 
 def check_interventions(names: Iterable[str]) -> None:
-    """Refuse interventions that do not exist or cannot be had here.
+    """Refuse interventions that do not exist or are impossible on this machine.
 
     Raises:
         SamebitsError: `pin-unknown` or `pin-impossible`.
@@ -72,7 +70,7 @@ def check_interventions(names: Iterable[str]) -> None:
 
 
 def without_implied(names: Iterable[str]) -> tuple[str, ...]:
-    """Leave out those that another one fixes as well: fixed addresses fix the hash seed.
+    """Leave out interventions that another one includes: fixed addresses fix the hash seed too.
 
     Raises:
         SamebitsError: `pin-unknown`.
@@ -100,14 +98,14 @@ def _implies(other: Intervention, intervention: Intervention) -> bool:
 
 
 def combine(names: Iterable[str], control: Control | None, environ: Mapping[str, str]) -> InterventionPlan:
-    """Return what a run needs for all of these interventions and the user's own control.
+    """Return the changes to a run for all of these interventions and the user's own control.
 
-    A value of the user's for a switch stays; a seed of the user's, which seeds everything, does too.
+    A switch that the user set keeps its value. The user's seed, which seeds everything, stays too.
 
     Args:
-        names: of the interventions.
-        control: what the user asked for.
-        environ: the variables that the run would have.
+        names: names of the interventions.
+        control: the user's own control.
+        environ: the variables that the run would have without them.
 
     Raises:
         SamebitsError: `pin-unknown`.
@@ -122,10 +120,8 @@ def combine(names: Iterable[str], control: Control | None, environ: Mapping[str,
                 variables[name] = wanted
     if merged is not None:
         variables = {**environment_for(merged, {**environ, **variables}).variables, **variables}
-    patches = () if merged is None else merged.pins
-    return InterventionPlan(
-        variables, any(intervention.fixed_layout for intervention in interventions), merged, patches
-    )
+    fixed_layout = any(intervention.fixed_layout for intervention in interventions)
+    return InterventionPlan(variables, fixed_layout, merged)
 
 
 def _variable(name: str, value: str, environ: Mapping[str, str]) -> str | None:
@@ -153,10 +149,10 @@ def _control(interventions: tuple[Intervention, ...], control: Control | None) -
 
 
 class ActiveInterventions:
-    """Interventions of this process; children get them with the control that names them.
+    """The interventions that are active in this process; children get them with the control that names them.
 
     Args:
-        names: of the interventions; those without an in-process part are passed over.
+        names: names of the interventions; those without a part inside the process are skipped.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -165,17 +161,17 @@ class ActiveInterventions:
             for intervention in INTERVENTIONS
             if intervention.name in names and intervention.patch is not None
         ]
-        self._tools: Replacements | None = None
+        self._replacements: Replacements | None = None
 
     def install(self) -> None:
-        """Put them in place, with modules that are imported later as well."""
-        self._tools = Replacements()
-        self._tools.imports.install()
+        """Install them, also in modules that are imported later."""
+        self._replacements = Replacements()
+        self._replacements.imports.install()
         for patch in self._patches:
-            patch(self._tools)
+            patch(self._replacements)
 
     def remove(self) -> None:
         """Put everything back."""
-        if self._tools is not None:
-            self._tools.remove()
-            self._tools = None
+        if self._replacements is not None:
+            self._replacements.remove()
+            self._replacements = None

@@ -1,12 +1,13 @@
 """The intervention `serial-threads`: one of the script's threads runs at a time, until it waits or ends.
 
-A scheduler says who runs. A thread yields where it waits (`Condition.wait`, and so queues, events and
-futures; `Thread.join`; `time.sleep`; the loop of asyncio) and where it ends; the next one is the oldest that
-is ready. Threads come in the order in which they were started, the tasks of a `ThreadPoolExecutor` in the
-order in which they were submitted.
+A scheduler decides which thread runs. A thread yields where it waits (`Condition.wait`, and so queues, events
+and futures; `Thread.join`; `time.sleep`; the loop of asyncio) and where it ends; the next one is the oldest
+that is ready. Threads come in the order in which they were started, the tasks of a `ThreadPoolExecutor` in
+the order in which they were submitted.
 
-A thread that waits where it cannot be seen, in C code, is noticed: it sleeps and uses no processor. Then the
-next one runs. One that neither waits nor ends for `LIMIT_S` while others are ready ends the intervention.
+A thread that waits in C code, where that cannot be seen, is noticed because it sleeps and uses no processor.
+Then the next one runs. A thread that neither waits nor ends for `LIMIT_S` while others are ready ends the
+intervention.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import functools
 import os
 import threading
 import time
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import Asker, calling_frame
@@ -120,12 +122,12 @@ class ThreadScheduler:
                 self._running = None
 
     def leave(self, participant: Participant) -> None:
-        """End this thread's part."""
+        """End the participation of this thread."""
         self._own.participant = None
         self.suspend(participant)
 
     def end(self) -> None:
-        """Let all run."""
+        """Let all threads run."""
         with self._lock:
             self.ended = True
             ready, self._ready = self._ready, []
@@ -133,7 +135,7 @@ class ThreadScheduler:
             participant.gate.release()
 
     def _watch(self, process: int) -> None:
-        """Choose who runs next. It has its own thread: one that waits may hold locks that others need."""
+        """Choose which participant runs next, in a thread that holds none of the locks that others need."""
         settled, watch = 0, _Watch()
         while not self.ended and _getpid() == process:
             _sleep(_POLL_S)
@@ -142,10 +144,10 @@ class ThreadScheduler:
             if running is None and settled >= _SETTLE_POLLS:
                 self._run_next()
             elif running is not None and self._ready:
-                verdict = watch.look(running)
-                if verdict == "blocked":
+                activity = watch.poll(running)
+                if activity is _Activity.BLOCKED:
                     self.suspend(running)
-                elif verdict == "long":
+                elif activity is _Activity.TOO_LONG:
                     self.end()
             else:
                 watch = _Watch()
@@ -159,16 +161,26 @@ class ThreadScheduler:
                 participant.gate.release()
 
 
+class _Activity(Enum):
+    """The activity of the running thread when it was last polled."""
+
+    RUNS = auto()
+    BLOCKED = auto()
+    """It waits for something that cannot be seen."""
+    TOO_LONG = auto()
+    """It has run for `LIMIT_S` without a wait."""
+
+
 class _Watch:
-    """The activity of the running thread since it was first looked at."""
+    """The activity of the running thread since it was first polled."""
 
     def __init__(self) -> None:
         self._participant: Participant | None = None
         self._since = self._busy = 0.0
         self._polls = 0
 
-    def look(self, participant: Participant) -> str:
-        """Return `blocked` (in something that cannot be seen), `long` (without a wait), or neither."""
+    def poll(self, participant: Participant) -> _Activity:
+        """Return what the running participant does."""
         if self._participant is not participant:
             self._participant, self._since = participant, _monotonic()
             self._polls = 0
@@ -178,9 +190,9 @@ class _Watch:
         if self._polls > _BLOCKED_POLLS:
             if _process_time() - self._busy < _BUSY_S + 0.25 * _POLL_S * self._polls:
                 self._polls = 0
-                return "blocked"
+                return _Activity.BLOCKED
             self._polls = 0  # it waits for threads that work for it
-        return "long" if _monotonic() - self._since > LIMIT_S else ""
+        return _Activity.TOO_LONG if _monotonic() - self._since > LIMIT_S else _Activity.RUNS
 
 
 def serialize_threads(replacements: Replacements) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.comparison.ranks.facts import some, words
 from samebits.comparison.results import site_text
 from samebits.errors import SamebitsError
 from samebits.interventions import intervention_named
 from samebits.records.notes import NoteCode, RecordedPart
 from samebits.report import evidence, reasons
 from samebits.report.reasons import loader_words as _loader
+from samebits.report.reasons import rank_words, some_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -178,7 +178,7 @@ def _kept_longer(step: int, number: int) -> str:
 
 
 def _rank_steps(*numbers: tuple[int, tuple[int, ...]]) -> str:
-    told = ", ".join(f"{number} on {words(ranks)}" for number, ranks in numbers)
+    told = ", ".join(f"{number} on {rank_words(ranks)}" for number, ranks in numbers)
     return f"the ranks made different numbers of steps: {told}"
 
 
@@ -201,9 +201,9 @@ def _repeated(site: Site | None, number: int) -> str:
 
 def _same_seeds(site: Site | None, *ranks: int) -> str:
     return (
-        f"{_loader(site)}: the workers of {words(ranks)} start with the same seeds, so random augmentations "
-        "are the same on these ranks; `--per-rank-seeds`, or a `worker_init_fn` that knows the rank, makes "
-        "them differ"
+        f"{_loader(site)}: the workers of {rank_words(ranks)} start with the same seeds, so random "
+        "augmentations are the same on these ranks; `--per-rank-seeds`, or a `worker_init_fn` that knows the "
+        "rank, makes them differ"
     )
 
 
@@ -284,7 +284,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.EVENT_MISSING: "the record lacks an event that others refer to",
     NoteCode.RANK_STEPS: _rank_steps,
     NoteCode.AVERAGED: lambda *names: (
-        f"{some(names)} differed and was equal again later, so it is averaged from time to time"
+        f"{some_names(names)} differed and was equal again later, so it is averaged from time to time"
     ),
     NoteCode.SAME_BATCHES: "all ranks had the same batches in {} of {} steps",
     NoteCode.SAME_SAMPLES: lambda site, number: (

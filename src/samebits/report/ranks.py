@@ -7,11 +7,11 @@ import os
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
-from samebits.comparison.ranks.facts import LeftOutCode, some, words
+from samebits.comparison.ranks import LeftOutCode
 from samebits.report import evidence
 from samebits.report import json as json_report
 from samebits.report.notes import sentence
-from samebits.report.reasons import sentence_or_none
+from samebits.report.reasons import rank_words, sentence_or_none, some_names
 from samebits.report.remedy import Sources, quotation, shown_site
 from samebits.report.style import Style, count, row, shown_path
 from samebits.report.verdict_text import headline
@@ -19,8 +19,7 @@ from samebits.report.verdict_text import headline
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from samebits.comparison.ranks import RankComparison
-    from samebits.comparison.ranks.facts import LeftOut
+    from samebits.comparison.ranks import LeftOut, RankComparison
     from samebits.comparison.results import Comparison, Finding
     from samebits.verification.rank_launches import LaunchComparison
 
@@ -46,13 +45,13 @@ def render(result: RankComparison, style: Style, folder: str) -> str:
     """
     comparison = result.comparison
     steps, parameters = count(comparison.steps, "step"), count(len(result.compared), "parameter")
-    compared = f"{words(result.ranks)}, {steps}, {parameters} equal at each"
+    compared = f"{rank_words(result.ranks)}, {steps}, {parameters} equal at each"
     lines = _headline(comparison, style, compared)
     for number, finding in enumerate(comparison.findings):
         lines += _finding(finding, style, folder, number=number)
     lines.append("")
     if result.compared:
-        lines += style.wrap(printable(f"compared: {some(result.compared)}"), hanging=2)
+        lines += style.wrap(printable(f"compared: {some_names(result.compared)}"), hanging=2)
     for left_out in result.left_out:
         lines += style.wrap(printable(f"not compared: {left_out_words(left_out)}"), hanging=2)
     for note in comparison.notes:
@@ -62,7 +61,7 @@ def render(result: RankComparison, style: Style, folder: str) -> str:
 
 def left_out_words(left_out: LeftOut) -> str:
     """Say which tensors were not compared, and why."""
-    return _LEFT_OUT[left_out.code].format(some(left_out.names))
+    return _LEFT_OUT[left_out.code].format(some_names(left_out.names))
 
 
 def render_launches(comparison: Comparison, ranks: tuple[int, ...], style: Style) -> str:
@@ -73,7 +72,7 @@ def render_launches(comparison: Comparison, ranks: tuple[int, ...], style: Style
         ranks: those that both have.
         style: colour and width.
     """
-    compared = f"2 launches, {words(ranks)} each, {count(comparison.steps, 'step')}"
+    compared = f"2 launches, {rank_words(ranks)} each, {count(comparison.steps, 'step')}"
     lines = _headline(comparison, style, compared)
     for note in comparison.notes if comparison.verdict != "different" else ():
         lines += style.wrap(printable(f"note: {sentence(note)}"), hanging=6)
@@ -124,5 +123,5 @@ def _finding(finding: Finding, style: Style, folder: str, *, number: int) -> lis
     for text in lines_of_evidence[1:]:
         lines += style.wrap(printable(f"  why: {text.replace(folder + os.sep, '')}"), hanging=4)
     if len(origin.names) > 1:
-        lines += style.wrap(printable(f"  in that step: {some(origin.names, 6)}"), hanging=4)
+        lines += style.wrap(printable(f"  in that step: {some_names(origin.names, 6)}"), hanging=4)
     return lines

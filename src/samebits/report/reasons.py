@@ -9,19 +9,19 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import exit_text
-from samebits.comparison.ranks.facts import some, words
 from samebits.comparison.reasons import ReasonCode
-from samebits.comparison.results import tensor_text
+from samebits.comparison.results import describe
+from samebits.records.kinds import Role
 from samebits.records.notes import RecordedPart
 from samebits.report.resume_reasons import RESUME_SENTENCES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from samebits._runtime.frames import Site
     from samebits.comparison.reasons import Reason, SamplerConflict
     from samebits.records.events import TensorInfo
-    from samebits.records.kinds import EventKind, Role
+    from samebits.records.kinds import EventKind
 
 _WIDTH = 120  # of the failure of a rank
 _NOT_LOADED = (126, 127)  # of the dynamic loader, and of a shell that stands for the interpreter
@@ -35,6 +35,7 @@ _STATE_PARTS = {
     RecordedPart.BACKWARD.value: "a backward pass",
     RecordedPart.LAST_STATE.value: "the last state",
 }
+_TENSOR_WORDS = {Role.PARAM: "parameter", Role.GRAD: "gradient", Role.OPTIMIZER: "optimizer state"}
 _LOST_IN = {"first": "the first run", "second": "the second run", "both": "both runs"}
 
 
@@ -47,6 +48,31 @@ def sentence(reason: Reason) -> str:
 def sentence_or_none(reason: Reason | None) -> str | None:
     """Return the reason as a sentence; None where there is none."""
     return None if reason is None else sentence(reason)
+
+
+def rank_words(numbers: Iterable[int]) -> str:
+    """Return ranks in words: `rank 1`, `ranks 0-2 and 5`."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    parts = [str(a) if a == b else f"{a}{'-' if b > a + 1 else ' and '}{b}" for a, b in spans]
+    name = "rank" if len(spans) == 1 and spans[0][0] == spans[0][1] else "ranks"
+    return f"{name} " + (f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts))
+
+
+def some_names(names: Iterable[str], most: int = 3) -> str:
+    """Return the first names, and how many more there are."""
+    listed = list(names)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
+
+
+def tensor_text(role: Role, name: str, info: TensorInfo | None) -> str:
+    """Describe a tensor of the state, such as `parameter fc1.weight (f32[10])`."""
+    return f"{_TENSOR_WORDS.get(role, role)} {name}" + (f" ({describe(info)})" if info else "")
 
 
 def _other_scripts(*scripts: str) -> str:
@@ -137,16 +163,17 @@ def _ranks_parted(
 ) -> str:
     moment = f"{'before' if before else 'at'} step {step}"
     if len(main) == len(away):
-        return f"{some(names)}: {words([*main, *away])} diverge {moment}"
-    return f"{some(names)}: {words(away)} diverge{'s' if len(away) == 1 else ''} from {words(main)} {moment}"
+        return f"{some_names(names)}: {rank_words([*main, *away])} diverge {moment}"
+    verb = "diverges" if len(away) == 1 else "diverge"
+    return f"{some_names(names)}: {rank_words(away)} {verb} from {rank_words(main)} {moment}"
 
 
 def _ranks_incomplete(
     missing: tuple[int, ...], killed: tuple[int, ...], failed: tuple[tuple[int, int, str], ...]
 ) -> str:
-    parts = [f"there is no record of {words(missing)}"] if missing else []
+    parts = [f"there is no record of {rank_words(missing)}"] if missing else []
     if killed:
-        parts.append(f"{words(killed)} {'was' if len(killed) == 1 else 'were'} killed, or still running")
+        parts.append(f"{rank_words(killed)} {'was' if len(killed) == 1 else 'were'} killed, or still running")
     for rank, steps, failure in failed:
         shown = _in_brackets(textwrap.shorten(failure, _WIDTH))
         parts.append(f"rank {rank} failed after {steps} steps{shown}")

@@ -49,7 +49,7 @@ def patch_draws(state: State, runner: Runner) -> State:
     if fix is None or not fix.confirmed:
         return state
     confirmation = Confirmation((), fix.pairs, fix.pairs, fix.steps)
-    shown = tuple(each.confirmed(confirmation) for each in findings)
+    shown = tuple(each.with_confirmation(confirmation) for each in findings)
     return replace(state, comparison=replace(comparison, findings=shown), trial=fix)
 
 

@@ -1148,7 +1148,6 @@ def test_a_search_whose_time_is_over_gives_what_it_has():
 def test_draws_at_a_line_are_looked_at_once_and_only_shortly_before(monkeypatch):
     """The walk jumps from one end of a record to the other; what lies between is not looked at for that."""
     monkeypatch.setattr(_contents, "REACH", 8)
-    monkeypatch.setattr(_contents, "REACH", 8)
     tapes = Tape(generator=1), Tape(generator=2)
     for tape in tapes:
         for number in range(400):

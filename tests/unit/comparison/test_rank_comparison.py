@@ -6,8 +6,7 @@ import pytest
 from rank_tapes import RankTape
 from sentence_support import evidence_of, notes_of, reason_of
 
-from samebits.comparison.ranks import compare_ranks
-from samebits.comparison.ranks.facts import LeftOut, LeftOutCode, some, words
+from samebits.comparison.ranks import LeftOut, LeftOutCode, compare_ranks
 from samebits.records.notes import NoteCode
 
 DISTRIBUTED = {"sampler_num_replicas": 2, "sampler_shuffle": True, "sampler_seed": 0, "sampler_epoch": 0}
@@ -254,11 +253,3 @@ def test_workers_with_the_same_seeds():
 def test_unknown_indices_are_left_alone():
     """Where the record holds no more of them, nothing is said of that epoch."""
     assert notes_of(sharing([[[0, 2], None]], [[[0, 2], None]])) == ()
-
-
-def test_words():
-    """Ranks and names in short."""
-    assert words([1]) == "rank 1"
-    assert words([0, 1]) == "ranks 0 and 1"
-    assert words([0, 1, 2, 5]) == "ranks 0-2 and 5"
-    assert some(["a", "b", "c", "d"]) == "a, b, c and 1 more"

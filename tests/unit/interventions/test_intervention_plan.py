@@ -22,7 +22,7 @@ def test_every_intervention_does_something():
 def test_no_interventions_leave_everything():
     plan = combine((), None, {})
 
-    assert (plan.environment, plan.fixed_layout, plan.control, plan.patches) == ({}, False, None, ())
+    assert (plan.environment, plan.fixed_layout, plan.control) == ({}, False, None)
 
 
 def test_no_interventions_leave_the_users_control():

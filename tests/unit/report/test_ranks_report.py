@@ -8,8 +8,7 @@ from finding_support import finding
 from sentence_support import text_evidence, text_note, text_reason
 
 from samebits._runtime.frames import Site
-from samebits.comparison.ranks import RankComparison
-from samebits.comparison.ranks.facts import LeftOut, LeftOutCode
+from samebits.comparison.ranks import LeftOut, LeftOutCode, RankComparison
 from samebits.comparison.results import Comparison
 from samebits.report.ranks import _LEFT_OUT, launch_rows, left_out_words, render, render_json, render_launches
 from samebits.report.style import Style

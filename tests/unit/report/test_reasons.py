@@ -7,7 +7,7 @@ import inspect
 from pathlib import Path
 
 from samebits.comparison.reasons import Reason, ReasonCode
-from samebits.report.reasons import _SENTENCES, sentence
+from samebits.report.reasons import _SENTENCES, rank_words, sentence, some_names
 
 SOURCE = Path(__file__).parents[3] / "src"
 
@@ -49,3 +49,10 @@ def test_a_reason_may_hold_another() -> None:
         "rank 1: in the child process c-1: a.py failed in run 2 only: ValueError: no (at step 3, exit status "
         "1); run 1 was stopped at a difference"
     )
+
+
+def test_ranks_and_names_are_shortened() -> None:
+    assert rank_words([1]) == "rank 1"
+    assert rank_words([0, 1]) == "ranks 0 and 1"
+    assert rank_words([0, 1, 2, 5]) == "ranks 0-2 and 5"
+    assert some_names(["a", "b", "c", "d"]) == "a, b, c and 1 more"

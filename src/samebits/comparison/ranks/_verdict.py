@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from samebits._text.str_enum import StrEnum
 from samebits.comparison.evidence import Evidence, EvidenceCode
-from samebits.comparison.ranks._replicas import ReplicaWalk, data_shares
-from samebits.comparison.ranks.facts import LeftOut, LeftOutCode, RankComparison, RankStep, rank_steps
+from samebits.comparison.ranks._data_shares import data_shares
+from samebits.comparison.ranks._rank_events import RankStep, rank_steps
+from samebits.comparison.ranks._replicas import ReplicaWalk
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison, Diagnosis, Finding, Origin
 from samebits.records.kinds import EventKind
@@ -17,10 +20,53 @@ if TYPE_CHECKING:
 
     from samebits._runtime.frames import Site
     from samebits.comparison.lookup import Record
+    from samebits.comparison.ranks._data_shares import DataShares
     from samebits.comparison.ranks._replicas import Split
-    from samebits.comparison.ranks.facts import DataShares
+    from samebits.comparison.results import Verdict
 
 _SHOWN = 3  # failures
+
+
+class LeftOutCode(StrEnum):
+    """Why tensors are not compared over the ranks."""
+
+    SHARDS = "shards"
+    """Each rank has its own part of them."""
+    OWN = "own"
+    """They differed from the start, and nothing says that they are replicas."""
+    BUFFERS = "buffers"
+    """All buffers; without names."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Tensors that were not compared.
+
+    Args:
+        code: why.
+        names: their names.
+    """
+
+    code: LeftOutCode
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RankComparison:
+    """The verdict over the ranks of one run.
+
+    Args:
+        comparison: `different` when replicas diverge for good, or when ranks that should divide the data do
+            not; its findings say where. `identical` when replicas were compared and stayed equal.
+        ranks: the numbers of the ranks that were compared.
+        compared: names of the parameters that were compared.
+        left_out: the tensors that were not compared, and why.
+    """
+
+    comparison: Comparison
+    ranks: tuple[int, ...]
+    compared: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def compare_ranks(records: Mapping[int, Record], world_size: int) -> RankComparison:
@@ -43,7 +89,7 @@ def compare_ranks(records: Mapping[int, Record], world_size: int) -> RankCompari
     for rank, stream in streams.items():
         last[rank] = max([last[rank], *(step.number + 1 for step in stream if step.state is not None)])
     shares = data_shares(records)
-    return _result(records, world_size, walk, (last, shares, same_batches))
+    return _result(records, world_size, walk, last, shares, same_batches)
 
 
 def _same_batches(steps: Mapping[int, RankStep]) -> bool:
@@ -55,13 +101,16 @@ def _result(
     records: Mapping[int, Record],
     world_size: int,
     walk: ReplicaWalk,
-    more: tuple[dict[int, int], DataShares, int],
+    last: Mapping[int, int],
+    shares: DataShares,
+    same_batches: int,
 ) -> RankComparison:
-    last, shares, same_batches = more
+    verdict: Verdict
+    reason: Reason | None
     splits = walk.splits()
     findings = [_finding(splits)] if splits else []
     findings += [_data_finding(*each) for each in shares.wrong]
-    reasons = [_parted(splits)] if splits else []
+    reasons = [_divergence(splits)] if splits else []
     reasons += [reason for _, _, reason in shares.wrong]
     unfit = _unfit(records, world_size, last)
     notes = [*_notes(walk, last), *shares.notes]
@@ -76,16 +125,21 @@ def _result(
     else:
         verdict, reason = "identical", None
     comparison = Comparison(
-        verdict,  # type: ignore[arg-type]
-        reason, walk.steps, tuple(findings), tuple(notes), step_findings=tuple(findings),
-        first_step=findings[0].origin.step if findings else None, state=verdict,  # type: ignore[arg-type]
-    )  # fmt: skip
+        verdict,
+        reason,
+        walk.steps,
+        tuple(findings),
+        tuple(notes),
+        step_findings=tuple(findings),
+        first_step=findings[0].origin.step if findings else None,
+        state=verdict,
+    )
     return RankComparison(comparison, tuple(sorted(records)), tuple(compared), _left_out(walk))
 
 
 def _finding(splits: list[Split]) -> Finding:
     """Make a finding of the first split, with all tensors that diverged at the same moment."""
-    first, reason = splits[0], _parted(splits)
+    first, reason = splits[0], _divergence(splits)
     names, _, away, *_ = reason.arguments
     event = first.events[away[0]]
     origin = Origin(EventKind.STEP, first.step, event.op, None, event.site, None, None, names=names)
@@ -93,8 +147,8 @@ def _finding(splits: list[Split]) -> Finding:
     return Finding(origin, Diagnosis(evidence=evidence))
 
 
-def _parted(splits: list[Split]) -> Reason:
-    """Say which ranks part from the others in the first split, and with which tensors."""
+def _divergence(splits: list[Split]) -> Reason:
+    """Return the reason: which ranks diverge from the others in the first split, and in which tensors."""
     first = splits[0]
     names = tuple(s.name for s in splits if (s.step, s.before) == (first.step, first.before))
     main, *odd = first.groups

@@ -10,9 +10,18 @@ from samebits.diagnosis.patches.edits import Change, Edit, refusal_of_contents, 
 from samebits.diagnosis.patches.syntax import FUNCTIONS, Syntax, parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    Find = Callable[["CodeRegion"], Iterator["Change | Refusal"]]
+    from samebits._runtime.frames import Site
+    from samebits.causes import Cause
+    from samebits.diagnosis.patches.edits import Need, Project
+
+    Rule = Callable[["CodeRegion"], Iterator["Change | Refusal"]]
+    FileStatement = tuple[Syntax, ast.stmt]
+    Lines = dict[str, set[int]]
+
+_MOST_STATEMENTS = 600
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass(frozen=True)
@@ -28,7 +37,7 @@ class CodeRegion:
 
     syntax: Syntax
     lines: frozenset[int]
-    cause: str
+    cause: Cause
     seed: int = 0
 
     def calls(self) -> list[ast.Call]:
@@ -43,7 +52,7 @@ class CodeRegion:
         """Return all nodes on these lines."""
         return self.syntax.at(self.lines)
 
-    def replace(self, node: ast.expr, text: str, why: str, *needs: str) -> Change:
+    def replace(self, node: ast.expr, text: str, why: str, *needs: Need) -> Change:
         """Return a change that replaces an expression."""
         return Change((Edit(*self.syntax.span(node), text),), why, node.lineno, needs)
 
@@ -52,7 +61,7 @@ class CodeRegion:
         start, end = self.syntax.span(node)
         return Change((Edit(start, start, before), Edit(end, end, after)), why, node.lineno)
 
-    def argument(self, call: ast.Call, text: str, why: str, *needs: str) -> Change:
+    def argument(self, call: ast.Call, text: str, why: str, *needs: Need) -> Change:
         """Return a change that adds a last argument to a call."""
         everything = [*call.args, *call.keywords]
         if everything:
@@ -94,19 +103,6 @@ def literal_value(node: ast.AST | None) -> object:
 def keyword_of(call: ast.Call, name: str) -> ast.keyword | None:
     """Return a keyword argument of a call."""
     return next((keyword for keyword in call.keywords if keyword.arg == name), None)
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from samebits._runtime.frames import Site
-    from samebits.diagnosis.patches.edits import Project
-
-    FileStatement = tuple[Syntax, ast.stmt]
-    Lines = dict[str, set[int]]
-
-_MOST_STATEMENTS = 600
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class ProjectSyntax:

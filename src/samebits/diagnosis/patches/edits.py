@@ -8,8 +8,9 @@ import os
 import re
 import tokenize
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from samebits.comparison.results import LineChange
 
@@ -147,6 +148,31 @@ class Edit:
     text: str
 
 
+class NeedKind(Enum):
+    """The kinds of lines that a change needs elsewhere."""
+
+    IMPORT = auto()
+    """An import of a module, in the same file."""
+    SEED = auto()
+    """A seed for the global generator of a module, in the script."""
+    DETERMINISTIC = auto()
+    """`torch.use_deterministic_algorithms(True)`, in the script."""
+    ONE_THREAD = auto()
+    """`torch.set_num_threads(1)`, in the script."""
+
+
+class Need(NamedTuple):
+    """A line that a change needs elsewhere.
+
+    Args:
+        kind: the kind of line.
+        module: the module that is imported or seeded; else empty.
+    """
+
+    kind: NeedKind
+    module: str = ""
+
+
 @dataclass(frozen=True)
 class Change:
     """A change on one line of a file, with its needs elsewhere.
@@ -155,13 +181,13 @@ class Change:
         edits: in the file.
         why: a description of the change, for the user.
         line: the user's line.
-        needs: such as `import:zlib` in the same file, or `seed:random` in the script.
+        needs: the lines that it needs elsewhere.
     """
 
     edits: tuple[Edit, ...]
     why: str
     line: int
-    needs: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from samebits.causes import PatchRule
+from samebits.causes import Cause, PatchRule
 from samebits.diagnosis.patches.code_region import Refusal, keyword_of
-from samebits.diagnosis.patches.edits import Change, Edit
+from samebits.diagnosis.patches.edits import Change, Edit, Need, NeedKind
 from samebits.diagnosis.patches.sets import is_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from samebits.diagnosis.patches.code_region import CodeRegion, Find
+    from samebits.diagnosis.patches.code_region import CodeRegion, Rule
     from samebits.diagnosis.patches.syntax import Syntax
 
 _SORTING = ("builtins.sorted", "builtins.min", "builtins.max")
@@ -47,7 +47,9 @@ def hashes(region: CodeRegion) -> Iterator[Change | Refusal]:
 
 def _checksum(region: CodeRegion, node: ast.expr, value: str, before: str = "") -> Change:
     text = f"{before}zlib.crc32(repr({value}).encode())"
-    return region.replace(node, text, "replace `hash`, which is salted, by a checksum", "import:zlib")
+    return region.replace(
+        node, text, "replace `hash`, which is salted, by a checksum", Need(NeedKind.IMPORT, "zlib")
+    )
 
 
 def ids(region: CodeRegion) -> Iterator[Change | Refusal]:
@@ -62,7 +64,7 @@ def ids(region: CodeRegion) -> Iterator[Change | Refusal]:
             yield Refusal("id() is an address: give each object a number of its own", call.lineno)
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "data_ptr":
             yield region.replace(call, "0", "replace an address by a number")
-        elif name == "builtins.repr" and region.cause == "id-order":
+        elif name == "builtins.repr" and region.cause == Cause.ID_ORDER:
             yield Refusal(
                 "the default repr of an object contains its address: give the objects names", call.lineno
             )
@@ -209,7 +211,7 @@ def _is_ordered(syntax: Syntax, node: ast.Name) -> bool:
     return isinstance(above, ast.Call) and syntax.name(above.func) in ("builtins.sorted", "builtins.len")
 
 
-RULES: Mapping[PatchRule, Find] = {
+RULES: Mapping[PatchRule, Rule] = {
     PatchRule.CHECKSUM_FOR_HASH: hashes,
     PatchRule.NO_ADDRESSES: ids,
     PatchRule.ORDER_OF_SUBMISSION: completion,

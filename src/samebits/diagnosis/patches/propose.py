@@ -18,7 +18,15 @@ from samebits.diagnosis.patches.code_region import (
     lines_behind,
     named_lines,
 )
-from samebits.diagnosis.patches.edits import Edit, Patch, PatchedFile, changed_line, spliced
+from samebits.diagnosis.patches.edits import (
+    Edit,
+    Need,
+    NeedKind,
+    Patch,
+    PatchedFile,
+    changed_line,
+    spliced,
+)
 from samebits.diagnosis.patches.script_head import (
     NEED_OF_INTERVENTION,
     head_edit,
@@ -34,12 +42,12 @@ if TYPE_CHECKING:
 
     from samebits._runtime.frames import Site
     from samebits.comparison.results import Finding, Origin
-    from samebits.diagnosis.patches.code_region import Find, Lines
+    from samebits.diagnosis.patches.code_region import Lines, Rule
     from samebits.diagnosis.patches.edits import Change, Project, SourceFile
 
     Attempt = tuple[Cause, PatchRule]
 
-RULES: Mapping[PatchRule, Find] = {
+RULES: Mapping[PatchRule, Rule] = {
     **sets.RULES,
     **orders.RULES,
     **seeds.RULES,
@@ -67,10 +75,16 @@ class Proposal:
 
 @dataclass
 class _Draft:
-    """The changes collected for one patch."""
+    """The changes collected for one patch.
+
+    Args:
+        changes: changes by file.
+        script: lines that are needed at the head of the script.
+        early: whether those go before the first import of a module of the project.
+    """
 
     changes: dict[str, list[Change]] = field(default_factory=dict)
-    script: list[str] = field(default_factory=list)
+    script: list[Need] = field(default_factory=list)
     early: bool = False
 
     def merged(self, other: _Draft | None) -> _Draft:
@@ -90,7 +104,7 @@ def propose(
     Args:
         findings: the origins.
         project: the files of the user.
-        most: number of ways to look for, for each finding; all by default.
+        most: the largest number of ways to remove each origin; None for all.
         interventions: names of interventions that were needed too; a seed for a library that has no
             finding is part of every patch.
     """
@@ -195,7 +209,7 @@ def _is_other_seed(finding: Finding) -> bool:
     return seeded and not finding.origin.sources and bool(library_of(finding.cause))
 
 
-def _seed_needs(finding: Finding) -> list[str]:
+def _seed_needs(finding: Finding) -> list[Need]:
     if _is_other_seed(finding):  # the script seeds it after its head
         return []
     own = [source for source in finding.origin.sources if source.cause == finding.cause]
@@ -203,7 +217,7 @@ def _seed_needs(finding: Finding) -> list[str]:
     if own and all(source.op.startswith(_FRESH) for source in own):
         return []
     libraries = [library_of(finding.cause), *(library_of(source.cause) for source in finding.origin.sources)]
-    return [f"seed:{library}" for library in dict.fromkeys(libraries) if library]
+    return [Need(NeedKind.SEED, library) for library in dict.fromkeys(libraries) if library]
 
 
 def _global_draw(origin: Origin) -> bool:
@@ -247,9 +261,9 @@ def _patch(sources: ProjectSyntax, draft: _Draft, refusals: list[str]) -> Patch 
             edits.setdefault(path, []).extend(change.edits)
             why.append(_described(path, change) if change.line else change.why)
             own = path == sources.project.script
-            needs += [need for need in change.needs if own or not need.startswith("import:")]
+            needs += [need for need in change.needs if own or need.kind is not NeedKind.IMPORT]
             edits[path] += _imports(sources, path, change)
-    _add_head(sources, draft, (needs, edits, why), refusals)
+    _add_head(sources, needs, edits, why, refusals, early=draft.early)
     files = [_patched(sources, path, some) for path, some in edits.items() if some]
     changed = [file for file in files if file is not None and file.before != file.after]
     if not changed or len(changed) != len([some for some in edits.values() if some]):
@@ -258,31 +272,34 @@ def _patch(sources: ProjectSyntax, draft: _Draft, refusals: list[str]) -> Patch 
 
 
 def _add_head(
-    sources: ProjectSyntax, draft: _Draft, parts: tuple[list[str], dict[str, list[Edit]], list[str]],
+    sources: ProjectSyntax,
+    needs: Sequence[Need],
+    edits: dict[str, list[Edit]],
+    why: list[str],
     refusals: list[str],
-) -> None:  # fmt: skip
+    *,
+    early: bool,
+) -> None:
     """Add the seeds and switches that go into the script."""
-    needs, edits, why = parts
     script = sources.project.script
     syntax = sources.syntax(script)
-    if all(need.startswith("import:") for need in needs):
+    if all(need.kind is NeedKind.IMPORT for need in needs):
         return
     if syntax is None:
         refusals.append(sources.refusal(script) or "there is no script to put seeds into")
         return
-    edit = head_edit(sources, syntax, needs, early=draft.early)
+    edit = head_edit(sources, syntax, needs, early=early)
     if isinstance(edit, str):
         refusals.append(edit)
     elif edit is not None:
         edits.setdefault(script, []).append(edit)
-        libraries = [need.partition(":")[2] for need in dict.fromkeys(needs) if need.startswith("seed:")]
-        seeded = ", ".join(libraries)
+        seeded = ", ".join(need.module for need in dict.fromkeys(needs) if need.kind is NeedKind.SEED)
         why += [f"{os.path.basename(script)}: seed {seeded}"] if seeded else []
 
 
 def _imports(sources: ProjectSyntax, path: str, change: Change) -> list[Edit]:
     syntax = sources.syntax(path)
-    modules = [need.partition(":")[2] for need in change.needs if need.startswith("import:")]
+    modules = [need.module for need in change.needs if need.kind is NeedKind.IMPORT]
     edits = [import_edit(syntax, module) for module in modules] if syntax is not None else []
     return [edit for edit in edits if edit is not None]
 

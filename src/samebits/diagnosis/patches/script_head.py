@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import specification_of
 from samebits.diagnosis.patches.code_region import literal_value
-from samebits.diagnosis.patches.edits import Edit
+from samebits.diagnosis.patches.edits import Edit, Need, NeedKind
 from samebits.diagnosis.patches.seeds import SEEDERS, seed_block
 from samebits.rng.sources import LIBRARIES
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Statements between imports that prepare the following ones.
 _SETUP = ("os.environ", "sys.path", "warnings.", "matplotlib.", "logging.", "torch.set_", "torch.backends.")
 _MODULES = {library.name: library.imported for library in LIBRARIES}
-NEED_OF_INTERVENTION = {library.intervention: f"seed:{library.imported}" for library in LIBRARIES}
+NEED_OF_INTERVENTION = {library.intervention: Need(NeedKind.SEED, library.imported) for library in LIBRARIES}
 """Intervention -> the need of a script's head that does the same."""
 _CUDA = ('os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"',)
 _MOST_SEED = 2**32 - 1
@@ -51,14 +51,14 @@ def import_edit(syntax: Syntax, module: str) -> Edit | None:
 
 
 def head_edit(
-    sources: ProjectSyntax, syntax: Syntax, needs: Iterable[str], *, early: bool
+    sources: ProjectSyntax, syntax: Syntax, needs: Iterable[Need], *, early: bool
 ) -> Edit | str | None:
     """Return an edit that puts seeds and switches after the imports of a script.
 
     Args:
         sources: the project.
         syntax: the script.
-        needs: such as `seed:torch` and `deterministic:`; `import:random` if another change imports it.
+        needs: the seeds and switches; imports are those that other changes make.
         early: before the first import of a module of the project, which draws while it is imported.
 
     Returns:
@@ -86,22 +86,23 @@ def head_edit(
     return Edit(at, at, text)
 
 
-def _lines(syntax: Syntax, needs: set[str], prefix: list[ast.stmt]) -> list[str]:
+def _lines(syntax: Syntax, needs: set[Need], prefix: list[ast.stmt]) -> list[str]:
     present = {syntax.name(call.func): call for call in _calls_at_head(syntax, prefix)}
     seeded = {SEEDERS[n] for n, call in present.items() if n in SEEDERS and _is_constant(call)}
-    wanted = [library for library in _MODULES.values() if f"seed:{library}" in needs]
+    wanted = [library for library in _MODULES.values() if Need(NeedKind.SEED, library) in needs]
     wanted = [library for library in wanted if library not in seeded]
     names = {library: name for library in wanted if (name := _known_at(prefix, library))}
-    names |= {library: library for library in wanted if f"import:{library}" in needs and library not in names}
+    imported = [library for library in wanted if Need(NeedKind.IMPORT, library) in needs]
+    names = {library: library for library in imported} | names
     lines = seed_block(wanted, names, usual_seed(syntax)) if wanted else []
-    if "deterministic:" in needs and "torch.use_deterministic_algorithms" not in present:
+    if Need(NeedKind.DETERMINISTIC) in needs and "torch.use_deterministic_algorithms" not in present:
         torch = _known_at(prefix, "torch")
         if b"cuda" in syntax.raw and b"CUBLAS_WORKSPACE_CONFIG" not in syntax.raw:
             lines += ([] if _known_at(prefix, "os") else ["import os"]) + list(_CUDA)
         if not torch and "import torch" not in lines:
             lines.append("import torch")
         lines.append(f"{torch or 'torch'}.use_deterministic_algorithms(True)")
-    if "threads:" in needs and "torch.set_num_threads" not in present:
+    if Need(NeedKind.ONE_THREAD) in needs and "torch.set_num_threads" not in present:
         torch = _known_at(prefix, "torch")
         lines += [] if torch else ["import torch"]
         lines.append(f"{torch or 'torch'}.set_num_threads(1)")

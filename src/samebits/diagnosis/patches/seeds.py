@@ -6,9 +6,9 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from samebits.causes import PatchRule
+from samebits.causes import Cause, PatchRule
 from samebits.diagnosis.patches.code_region import CodeRegion, Refusal, keyword_of, literal_value
-from samebits.diagnosis.patches.edits import Change
+from samebits.diagnosis.patches.edits import Change, Need, NeedKind
 from samebits.recording.sites import LibraryCall
 from samebits.rng.sources import LIBRARIES, NUMPY, PYTHON
 from samebits.rng.sources.numpy_global import MAKERS
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from samebits.comparison.results import Finding, Source
-    from samebits.diagnosis.patches.code_region import Find, ProjectSyntax
+    from samebits.diagnosis.patches.code_region import ProjectSyntax, Rule
     from samebits.diagnosis.patches.syntax import Syntax
 
 _GENERATORS = {name for library in LIBRARIES for name in library.generators}
@@ -79,7 +79,7 @@ def _seed_of(call: ast.Call) -> ast.expr | None:
     return call.args[0] if call.args else named
 
 
-def fresh_number(region: CodeRegion, call: ast.Call, library: str) -> tuple[str, tuple[str, ...]]:
+def fresh_number(region: CodeRegion, call: ast.Call, library: str) -> tuple[str, tuple[Need, ...]]:
     """Return a seed and its needs: a constant, or a draw from a seeded generator if the line may run often.
 
     Args:
@@ -89,9 +89,9 @@ def fresh_number(region: CodeRegion, call: ast.Call, library: str) -> tuple[str,
     """
     if not region.syntax.repeats(call):
         return str(region.seed), ()
-    if library == "random":
-        return f"{region.module('random')}.getrandbits(32)", ("import:random", "seed:random")
-    return f"{region.module('numpy')}.random.randint(2**31)", ("import:numpy", "seed:numpy")
+    draw = "getrandbits(32)" if library == "random" else "random.randint(2**31)"
+    needs = Need(NeedKind.IMPORT, library), Need(NeedKind.SEED, library)
+    return f"{region.module(library)}.{draw}", needs
 
 
 def default_of_parameter(region: CodeRegion, name: ast.Name) -> Iterator[Change]:
@@ -138,7 +138,7 @@ def _numbered(region: CodeRegion, call: ast.Call, function: ast.Attribute) -> Ch
     used = not isinstance(region.syntax.parent(call), ast.Expr)
     text = f"{owner}.manual_seed({number})" + (".initial_seed()" if used else "")
     is_global = region.syntax.name(function.value) in ("torch", "torch.random")
-    needs = ("seed:torch",) if repeats and is_global else ()  # the first of these numbers
+    needs = (Need(NeedKind.SEED, "torch"),) if repeats and is_global else ()  # the first of these numbers
     return region.replace(call, text, f"replace {owner}.seed(), which is random, by `manual_seed`", *needs)
 
 
@@ -192,7 +192,7 @@ def is_changing(region: CodeRegion, call: ast.Call) -> bool:
     """Tell whether a call returns another value in each run."""
     name = region.syntax.name(call.func)
     # `orders.hashes` makes the hash of a string constant.
-    if name == "builtins.hash" and region.cause != "id-order":
+    if name == "builtins.hash" and region.cause != Cause.ID_ORDER:
         return bool(call.args) and region.syntax.source(call.args[0]) == "self"
     return name.startswith(CHANGING)
 
@@ -252,7 +252,7 @@ def unseeded_draw(region: CodeRegion) -> Iterator[Change | Refusal]:
         module, _, function = syntax.name(call.func).rpartition(".")
         library = _DRAWN_FROM.get(module, "")
         if library and library not in seeded and function not in _NOT_DRAWS:
-            yield Change((), f"seed {library}", 0, (f"seed:{library}",))
+            yield Change((), f"seed {library}", 0, (Need(NeedKind.SEED, library),))
 
 
 def option_without_default(region: CodeRegion) -> Iterator[Change | Refusal]:
@@ -282,7 +282,7 @@ def seed_block(libraries: list[str], names: dict[str, str], number: int) -> list
     return lines + [calls[library].format(names.get(library, library), number) for library in libraries]
 
 
-def asked_of(finding: Finding) -> Source | None:
+def library_source(finding: Finding) -> Source | None:
     """Return the first source of the finding's cause that a library drew from for the user's line."""
     own = (source for source in finding.origin.sources if source.cause == finding.cause)
     source = next((source for source in own if source.library is not None), None)
@@ -315,7 +315,7 @@ def seeded_calls(
         finding: an origin.
         seed: the number to seed with.
     """
-    source = asked_of(finding)
+    source = library_source(finding)
     if source is None or source.library is None or not source.op.startswith(MADE):
         return
     for syntax, node in calls_of(sources, source) if source.library.parameter else ():
@@ -337,9 +337,11 @@ def _seeded(region: CodeRegion, node: ast.Call, call: LibraryCall) -> Change | R
     name = region.syntax.source(node.func)
     if call.parameter == _GENERATOR and region.syntax.repeats(node):
         return Refusal(f"`{name}` is called repeatedly: make one generator and pass it on", node.lineno)
-    number, needs = fresh_number(region, node, "random" if region.cause == "unseeded-python" else "numpy")
+    library = "random" if region.cause == Cause.UNSEEDED_PYTHON else "numpy"
+    number, needs = fresh_number(region, node, library)
     if call.parameter == _GENERATOR:
-        number, needs = f"{region.module('numpy')}.random.default_rng({region.seed})", ("import:numpy",)
+        number = f"{region.module('numpy')}.random.default_rng({region.seed})"
+        needs = (Need(NeedKind.IMPORT, "numpy"),)
     if call.parameter in SEEDED_OBJECTS:
         module, _, made = SEEDED_OBJECTS[call.parameter].partition(".")
         local = region.syntax.local_name(module)
@@ -352,7 +354,7 @@ def _seeded(region: CodeRegion, node: ast.Call, call: LibraryCall) -> Change | R
     return region.argument(node, f"{call.parameter}={number}", why, *needs)
 
 
-RULES: Mapping[PatchRule, Find] = {
+RULES: Mapping[PatchRule, Rule] = {
     PatchRule.SEED_GENERATORS: missing_argument,
     PatchRule.SEED_WITH_NUMBER: fresh_seed,
     PatchRule.REPLACE_CHANGING_SEED: changing_seed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from samebits.causes import PatchRule
+from samebits.causes import Cause, PatchRule
 from samebits.diagnosis.patches.code_region import Refusal
 from samebits.diagnosis.patches.edits import Change, Edit
 from samebits.diagnosis.patches.syntax import COMPREHENSIONS, parameters
@@ -13,7 +13,7 @@ from samebits.diagnosis.patches.syntax import COMPREHENSIONS, parameters
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from samebits.diagnosis.patches.code_region import CodeRegion, Find
+    from samebits.diagnosis.patches.code_region import CodeRegion, Rule
     from samebits.diagnosis.patches.syntax import Syntax
 
 _MAKERS = ("builtins.set", "builtins.frozenset", "weakref.WeakSet")
@@ -234,7 +234,7 @@ def iterated_sets(region: CodeRegion) -> Iterator[Change | Refusal]:
 
 
 def _ordered(region: CodeRegion, taken: ast.expr) -> Iterator[Change | Refusal]:
-    if region.cause != "id-order":
+    if region.cause != Cause.ID_ORDER:
         yield _sorted(region, taken)
         return
     change = _insertion_order(region, taken) or _named(region, taken)
@@ -374,6 +374,6 @@ def _pops_set(syntax: Syntax, call: ast.Call) -> bool:
     return call.func.attr == "pop" and is_set(syntax, call.func.value)
 
 
-RULES: Mapping[PatchRule, Find] = {
+RULES: Mapping[PatchRule, Rule] = {
     PatchRule.SORT_SETS: iterated_sets,
 }

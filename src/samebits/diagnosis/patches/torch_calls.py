@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import PatchRule
 from samebits.diagnosis.patches.code_region import Refusal, keyword_of, literal_value
-from samebits.diagnosis.patches.edits import Change, Edit
+from samebits.diagnosis.patches.edits import Change, Edit, Need, NeedKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from samebits.diagnosis.patches.code_region import CodeRegion, Find
+    from samebits.diagnosis.patches.code_region import CodeRegion, Rule
 
 _EMPTY = {
     "torch.empty": "zeros",
@@ -100,7 +100,7 @@ def kernels(region: CodeRegion) -> Iterator[Change | Refusal]:
         if isinstance(mode, ast.expr) and literal_value(mode) is not True:
             yield region.replace(mode, "True", "use deterministic algorithms")
             return
-    yield Change((), "use deterministic algorithms", 0, ("deterministic:",))
+    yield Change((), "use deterministic algorithms", 0, (Need(NeedKind.DETERMINISTIC),))
 
 
 def threads(region: CodeRegion) -> Iterator[Change | Refusal]:
@@ -114,7 +114,7 @@ def threads(region: CodeRegion) -> Iterator[Change | Refusal]:
 def one_thread(region: CodeRegion) -> Iterator[Change | Refusal]:
     """Set the number of threads if the script does not."""
     if not any(_calls_in_file(region, _SET_THREADS)):
-        yield Change((), "fix the number of threads", 0, ("threads:",))
+        yield Change((), "fix the number of threads", 0, (Need(NeedKind.ONE_THREAD),))
 
 
 def benchmarks(region: CodeRegion) -> Iterator[Change | Refusal]:
@@ -139,7 +139,8 @@ def loader_generator(region: CodeRegion) -> Iterator[Change | Refusal]:
     for call in region.calls():
         if region.syntax.name(call.func) == _LOADER and keyword_of(call, "generator") is None:
             text = f"generator=torch.Generator().manual_seed({region.seed})"
-            yield region.argument(call, text, "give this loader and its workers a generator", "import:torch")
+            why = "give this loader and its workers a generator"
+            yield region.argument(call, text, why, Need(NeedKind.IMPORT, "torch"))
 
 
 def without_workers(region: CodeRegion) -> Iterator[Change | Refusal]:
@@ -161,7 +162,7 @@ def _removed(region: CodeRegion, call: ast.Call, keyword: ast.keyword) -> Edit:
     return Edit(region.syntax.span(everything[index - 1])[1], region.syntax.span(keyword)[1], "")
 
 
-RULES: Mapping[PatchRule, Find] = {
+RULES: Mapping[PatchRule, Rule] = {
     PatchRule.ZEROS_FOR_EMPTY: uninitialized,
     PatchRule.DETERMINISTIC_ALGORITHMS: kernels,
     PatchRule.FIXED_THREAD_COUNT: threads,

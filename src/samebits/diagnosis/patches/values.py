@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import PatchRule
 from samebits.diagnosis.patches.code_region import Refusal
+from samebits.diagnosis.patches.edits import Need, NeedKind
 from samebits.diagnosis.patches.seeds import fresh_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from samebits.diagnosis.patches.code_region import CodeRegion, Find
+    from samebits.diagnosis.patches.code_region import CodeRegion, Rule
     from samebits.diagnosis.patches.edits import Change
 
-_NEEDS = ("import:random", "seed:random")
+_NEEDS = (Need(NeedKind.IMPORT, "random"), Need(NeedKind.SEED, "random"))
 # The same kind of value from Python's generator; {0} is the first argument.
 _FROM_RANDOM = {
     "secrets.choice": "{random}.choice({0})",
@@ -48,9 +49,8 @@ def entropy(region: CodeRegion) -> Iterator[Change | Refusal]:
         if name in ("random.SystemRandom", "secrets.SystemRandom") and not call.args:
             number, needs = fresh_number(region, call, "random")
             why = "replace the system's generator by one with a seed"
-            yield region.replace(
-                call, f"{region.module('random')}.Random({number})", why, "import:random", *needs
-            )
+            text = f"{region.module('random')}.Random({number})"
+            yield region.replace(call, text, why, Need(NeedKind.IMPORT, "random"), *needs)
         elif name in _FROM_RANDOM:
             yield _drawn(region, call, name)
         elif name.startswith("tempfile."):
@@ -152,7 +152,7 @@ def _timed(region: CodeRegion, call: ast.Call, key: ast.expr) -> bool:
     return any(region.syntax.name(node.func).startswith(("time.", "timeit.")) for node in calls)
 
 
-RULES: Mapping[PatchRule, Find] = {
+RULES: Mapping[PatchRule, Rule] = {
     PatchRule.FIRST_CANDIDATE: fastest,
     PatchRule.SEEDED_ENTROPY: entropy,
     PatchRule.FIXED_TIME: clock,
