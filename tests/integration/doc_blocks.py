@@ -6,7 +6,8 @@
 - `<!-- hidden python` or `<!-- hidden console`, up to `-->`, prepares what a reader need not see.
 - A block under the line `*Not run in the tests: REASON.*` is left out.
 
-Decimals, durations, sizes, digests, versions and the folder differ from run to run, so they are masked.
+Decimals, durations, sizes, digests, versions and the folder differ from run to run, so they are masked. So is the
+number of steps of runs that ended early, as they do on a busy machine.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ _NOT_RUN = re.compile(r"^\*Not run in the tests: (.+)\.\*$")
 _FILE = re.compile(r"# ([\w-]+(?:\.[\w-]+)+)$")
 _CODE = "/code"
 _MASKS = (
+    (r" in (?:its|the|their) first \d+ steps", ""),
     (r"by up to .{1,30}? \(.{1,40}? ULP\)", "by up to N (N ULP)"),
     (r"first at .{1,80}? in run 1, .{1,40}? in run 2", "first at N"),
     (r"\b[0-9a-f]{32}\b|(?<==)[0-9a-f]{8}\b", "DIGEST"),
