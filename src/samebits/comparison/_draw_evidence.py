@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
 from samebits.comparison._alignment import site_key
-from samebits.comparison._generator_states import differing_seeds, seeds_before
+from samebits.comparison._generator_states import differing_seeds
 from samebits.comparison.draw_pairs import DrawPair, differing_draws
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.environment import threads_per_op
@@ -157,7 +157,7 @@ class DrawEvidence:
     def _behind_state(self, library: str, drawn: list[DrawPair]) -> tuple[list[Evidence], list[DrawPair]]:
         """Explain why a library's global generator was in another state: by its seed, or by its draws."""
         caches, events = (self._lookup.a, self._lookup.b), (drawn[-1].a, drawn[-1].b)
-        seeds = [seeds_before(c.record, event, library) for c, event in zip(caches, events, strict=True)]
+        seeds = [c.seed_log.seeds_before(event, library) for c, event in zip(caches, events, strict=True)]
         if not any(seeds):
             return [], drawn
         seeding = differing_seeds(seeds)

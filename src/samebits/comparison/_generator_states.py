@@ -146,7 +146,7 @@ class DrawBlame:
     """
 
     def __init__(self, lookup: Lookup) -> None:
-        self._logs = _SeedLog(lookup.a.record), _SeedLog(lookup.b.record)
+        self._logs = lookup.a.seed_log, lookup.b.seed_log
         self._common: dict[tuple[int, int], _CommonDraws] = {}
         self._seedings: dict[tuple[str, int, int], Evidence] = {}
         self._lookup = lookup
@@ -204,8 +204,12 @@ class DrawBlame:
         return _same_draw(a, b, ops, line)
 
 
-class _SeedLog:
-    """The seedings of one run, and the states of its generators at each boundary."""
+class SeedLog:
+    """The seedings of one run, and the states of its generators at each boundary.
+
+    Args:
+        record: the record of the run.
+    """
 
     def __init__(self, record: Record) -> None:
         self._record = record
@@ -267,17 +271,6 @@ def differing_seeds(seeds: list[list[Event]]) -> tuple[Event, Event] | None:
 
 def _last_seeds_differ(seeds: list[list[Event]]) -> bool:
     return all(seeds) and seeds[0][-1].arguments != seeds[1][-1].arguments
-
-
-def seeds_before(record: Record, before: Event, source: str) -> list[Event]:
-    """Return the calls that seeded a generator before an event."""
-    seeds = []
-    for event in record.events((EventKind.RNG,), last_step=before.step):
-        if event.seq >= before.seq:
-            break
-        if event.op == "seed" and is_seeded_by(source, event.arguments):
-            seeds.append(event)
-    return seeds
 
 
 def _same_draw(a: Event, b: Event, ops: tuple[Event, Event], line: Evidence) -> Blame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from samebits.comparison._alignment import Alignment, Keyer, align_events
 from samebits.comparison._contents import Nearby
+from samebits.comparison._generator_states import SeedLog
 from samebits.errors import SamebitsError
 from samebits.records.kinds import EventKind
 
@@ -40,7 +41,7 @@ _ALIGNED_EVENTS = 2_000_000  # of one step of each run
 
 
 class EventCache:
-    """Events of one record by number; caches the most recently used.
+    """The events of one record by number, by contents and by what they seed; recent ones are cached.
 
     Args:
         record: the record.
@@ -50,6 +51,7 @@ class EventCache:
         self.record = record
         self._events: OrderedDict[int, Event] = OrderedDict()
         self.nearby = Nearby(self.get)
+        self.seed_log = SeedLog(record)
 
     def get(self, seq: int) -> Event | None:
         """Return the event with a number, None when the record does not have it."""

@@ -29,7 +29,7 @@ INTERVENTION_NAMES = {intervention.name for intervention in INTERVENTIONS}
 
 def test_each_cause_has_a_module_of_its_name():
     folder = Path(samebits.causes.__file__).parent
-    shared = {"__init__", "cause", "catalogue", "patch_rules", "specification", "unseeded"}
+    shared = {"__init__", "catalogue", "specification", "unseeded"}
     assert {path.stem for path in folder.glob("*.py")} - shared == {cause.name.lower() for cause in Cause}
     assert [known.cause for known in ALL] == list(Cause)
 
@@ -67,6 +67,33 @@ def test_every_intervention_is_evidence_for_a_cause_and_no_two_causes_are_equall
         ]
         assert sorted(ranks) == list(range(len(ranks))), intervention
         assert causes_shown_by(intervention)
+
+
+def test_a_generator_that_a_library_made_has_its_own_advice():
+    known = specification_of(Cause.UNSEEDED_NUMPY)
+    assert "Faker.seed" in known.advice_for("faker.proxy.Faker", by_library=True).text
+    assert "random_state" in known.advice_for("sklearn.cluster.KMeans", by_library=True).text
+    assert known.advice_for("faker.proxy.Faker") is known.advice[-1]
+
+
+@pytest.mark.parametrize(
+    ("op", "weighty"),
+    [
+        ("os.listdir", True),
+        ("os.scandir.inode", False),
+        ("pathlib.Path.stat.time", False),
+        ("secrets.choice", True),
+        ("secrets.token_hex", False),
+        ("queue.Queue.get", True),
+        ("torch.set_num_threads", True),
+        ("numpy.random.rand", True),
+        ("time.time", False),
+        ("os.getpid", False),
+    ],
+)
+def test_draws_that_are_hardly_made_for_logs_are_weighty(op, weighty):
+    pattern = specification_of(cause_of_draw(op)).weighty_draws
+    assert (pattern is not None and re.match(pattern, op) is not None) == weighty
 
 
 def test_no_draw_is_of_two_causes():
