@@ -18,7 +18,6 @@ NOT_RUN = {
         "needs two finished spreads",
     ],
     "docs/how-to/ddp.md": ["starts several processes, which the tests of ranks do", "needs a process group"],
-    "docs/how-to/fix-a-script.md": ["the script is yours"],
     "docs/how-to/measure-cost.md": ["it takes minutes, and its figures are those of the machine"],
     "docs/reference/resume-check.md": ["needs a script with a trainer of transformers"],
 }
