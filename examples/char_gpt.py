@@ -2,7 +2,7 @@
 
 python examples/char_gpt.py                      the same bits every time
 python examples/char_gpt.py --warmup-seconds 2   the learning rate follows the clock instead of the step
-python examples/char_gpt.py --text FILE          on your own text; the library's text depends on the Python version
+python examples/char_gpt.py --text FILE          on your own text; the default depends on the Python version
 """
 
 import argparse

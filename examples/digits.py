@@ -50,9 +50,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--start-method", choices=("fork", "spawn", "forkserver"), help="of the workers")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--split-by-set", action="store_true", help="use the order of a set (irreproducible)"
-    )
+    parser.add_argument("--split-by-set", action="store_true", help="use the order of a set (irreproducible)")
     parser.add_argument("--save", metavar="FILE", help="save the trained weights")
     return parser.parse_args()
 

@@ -3,7 +3,8 @@
 python examples/resumable_digits.py runs/digits     kill it, then run the same command again
 
 The images are shifted and made noisy at random when they are loaded. The loader's order and these draws
-follow from the seed, the epoch and the image, so a resumed run sees the same images, with any number of workers.
+follow from the seed, the epoch and the image, so a resumed run sees the same images, with any number of
+workers.
 """
 
 import argparse
