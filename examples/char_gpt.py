@@ -2,7 +2,7 @@
 
 python examples/char_gpt.py                      the same bits every time
 python examples/char_gpt.py --warmup-seconds 2   the learning rate follows the clock instead of the step
-python examples/char_gpt.py --text FILE          on another text; that of the library differs between Pythons
+python examples/char_gpt.py --text FILE          on your own text; the default depends on the Python version
 """
 
 import argparse
@@ -76,7 +76,7 @@ class GPT(nn.Module):
 
 
 def read_text(path: str | None = None) -> str:
-    """That file, or source text of a few modules of the standard library."""
+    """Return the text of the file, or the source of a few modules of the standard library."""
     if path is not None:
         return Path(path).read_text(encoding="utf-8")
     return "".join(inspect.getsource(module) for module in (argparse, ast, dataclasses, statistics, textwrap))
@@ -105,7 +105,7 @@ def main() -> None:
     """Train, and print the loss every ten steps."""
     args = parse_arguments()
     torch.manual_seed(args.seed)
-    # Alone: threads that first call MKL together may get a kernel of low accuracy (pytorch#188792).
+    # In one thread: threads that call MKL first, and together, may get an inaccurate kernel (pytorch#188792).
     torch.ones(1).sqrt()
     text = read_text(args.text)
     characters = sorted(set(text))

@@ -50,9 +50,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--start-method", choices=("fork", "spawn", "forkserver"), help="of the workers")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--split-by-set", action="store_true", help="leave the order to a set (irreproducible)"
-    )
+    parser.add_argument("--split-by-set", action="store_true", help="use the order of a set (irreproducible)")
     parser.add_argument("--save", metavar="FILE", help="save the trained weights")
     return parser.parse_args()
 
@@ -61,7 +59,7 @@ def main() -> None:
     """Train, and print loss and test accuracy of each epoch."""
     args = parse_arguments()
     torch.manual_seed(args.seed)
-    # Alone: threads that first call MKL together may get a kernel of low accuracy (pytorch#188792).
+    # In one thread: threads that call MKL first, and together, may get an inaccurate kernel (pytorch#188792).
     torch.ones(1).sqrt()
     images, labels, train, test = load(split_by_set=args.split_by_set)
     train_set = [(images[name], labels[name]) for name in train]

@@ -1,8 +1,8 @@
-"""Train the GPT of char_gpt.py so that it can be killed at any moment and goes on with the same bits.
+"""Train the GPT of char_gpt.py so that it can be killed at any moment and continues with the same bits.
 
-python examples/resumable_char_gpt.py runs/gpt     kill it, then give the same line again
+python examples/resumable_char_gpt.py runs/gpt     kill it, then run the same command again
 
-Batches are drawn from torch's generator, as dropout is. Its state is in every checkpoint, so nothing else is
+Batches and dropout draw from torch's generator. Its state is in every checkpoint, so nothing else is
 needed. Checkpoints are written in the background.
 """
 
@@ -37,7 +37,7 @@ def main() -> None:
     """Train from the newest checkpoint on, and print the loss every ten steps."""
     args = parse_arguments()
     samebits.seed_all(args.seed)
-    # Alone: threads that first call MKL together may get a kernel of low accuracy (pytorch#188792).
+    # In one thread: threads that call MKL first, and together, may get an inaccurate kernel (pytorch#188792).
     torch.ones(1).sqrt()
     text = read_text()
     characters = sorted(set(text))

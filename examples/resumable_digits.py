@@ -1,10 +1,10 @@
-"""Train the CNN of digits.py so that it can be killed at any moment and goes on with the same bits.
+"""Train the CNN of digits.py so that it can be killed at any moment and continues with the same bits.
 
-python examples/resumable_digits.py runs/digits     kill it, then give the same line again
+python examples/resumable_digits.py runs/digits     kill it, then run the same command again
 
 The images are shifted and made noisy at random when they are loaded. The loader's order and these draws
-follow from the seed, the epoch and the image, so that a resumed run sees what it would have seen, with any
-number of workers.
+follow from the seed, the epoch and the image, so a resumed run sees the same images, with any number of
+workers.
 """
 
 import argparse
@@ -25,7 +25,7 @@ class ShiftedDigits(torch.utils.data.Dataset):
         self.images, self.labels = images, labels
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of images."""
         return len(self.images)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
@@ -55,7 +55,7 @@ def main() -> None:
     """Train from the newest checkpoint on, and print loss and test accuracy of each epoch."""
     args = parse_arguments()
     samebits.seed_all(args.seed)
-    # Alone: threads that first call MKL together may get a kernel of low accuracy (pytorch#188792).
+    # In one thread: threads that call MKL first, and together, may get an inaccurate kernel (pytorch#188792).
     torch.ones(1).sqrt()
     images, labels, train, test = load(split_by_set=False)
     train_set = ShiftedDigits([images[name] for name in train], [labels[name] for name in train])

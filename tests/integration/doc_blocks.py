@@ -6,8 +6,8 @@
 - `<!-- hidden python` or `<!-- hidden console`, up to `-->`, prepares what a reader need not see.
 - A block under the line `*Not run in the tests: REASON.*` is left out.
 
-Decimals, durations, sizes, digests, versions and the folder differ from run to run, so they are masked. So is the
-number of steps of runs that ended early, as they do on a busy machine.
+Decimals, durations, sizes, digests, versions and the folder differ from run to run, so they are masked. The
+number of steps of runs that ended early, as they do on a busy machine, is masked too.
 """
 
 from __future__ import annotations

@@ -10,7 +10,9 @@ SESSIONS = (
     "docs/tutorial/first-session.md",
     "docs/how-to/choose-a-mode.md",
     "docs/how-to/find-a-difference.md",
+    "docs/how-to/fix-a-script.md",
     "docs/how-to/resume.md",
+    "docs/explanation/how-verify-works.md",
 )
 
 

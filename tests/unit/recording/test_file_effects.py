@@ -97,7 +97,7 @@ def test_what_is_written_anew_appended_to_or_older_does_not(read, action):
 def test_what_a_library_reads_while_it_is_imported_does_not(read, tmp_path, monkeypatch):
     (tmp_path / "some_library.py").write_text(f"open({str(tmp_path / 'old.txt')!r}).close()\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("samebits._runtime.frames.FrameRanks._classify", _as_library)
+    monkeypatch.setattr("samebits._runtime.frames.FrameRanks.rank_of_file", _as_library)
     assert read(lambda _: __import__("some_library")) == []
 
 
