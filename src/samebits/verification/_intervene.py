@@ -19,7 +19,7 @@ from samebits.records.notes import Note, NoteCode
 from samebits.verification import preconditions
 from samebits.verification._fix import FEW, Aim, Effort
 from samebits.verification._judge import judged
-from samebits.verification._measure import last_step, least_steps, pairs_needed, time_limit
+from samebits.verification._pair_limits import last_step, least_steps, pairs_needed, time_limit
 from samebits.verification._remedy import try_patch
 from samebits.verification.results import Purpose
 from samebits.verification.series import BudgetSpent, Pair, Plan

@@ -13,7 +13,7 @@ from samebits.errors import SamebitsError
 from samebits.records.notes import Note, NoteCode
 from samebits.verification._fix import FEW, Aim, Effort, find_fix
 from samebits.verification._localise import unseeded_of
-from samebits.verification._measure import last_step
+from samebits.verification._pair_limits import last_step
 from samebits.verification._state import verification_of
 from samebits.verification.user_files import read_project
 

@@ -12,7 +12,7 @@ from sentence_support import confirmed_by, evidence_of, notes_of, text_reason
 
 from samebits.comparison.results import Comparison, OriginSearch, Source
 from samebits.verification import verify
-from samebits.verification._measure import MOST_PAIRS, pairs_needed
+from samebits.verification._pair_limits import MOST_PAIRS, pairs_needed
 
 
 @pytest.fixture(autouse=True)
