@@ -472,7 +472,8 @@ def test_the_page_on_architecture_lists_the_packages_in_this_order():
 def test_the_page_on_architecture_names_what_exists():
     """Each file and folder that it names is there."""
     page = (SOURCE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
-    names = set(re.findall(r"`([\w/]+(?:\.py|/[\w]+))`", page)) - {"causes/NAME.py", "cli/NAME.py"}
+    names = {name for name in re.findall(r"`([\w/]+(?:\.py|/[\w]+))`", page) if "NAME" not in name}
+    names -= {"causes/network_order.py"}  # an example of one to come
     roots = (SOURCE / "samebits", SOURCE.parent)
     assert [name for name in sorted(names) if not any((root / name).exists() for root in roots)] == []
     assert len(names) > 30

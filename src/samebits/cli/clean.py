@@ -41,7 +41,7 @@ class CleanCommand:
     """
 
     name = "clean"
-    judges = False
+    has_json_errors = False
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `clean`."""

@@ -21,11 +21,11 @@ class Command(Protocol):
 
     Args:
         name: what the user types.
-        judges: whether it gives a verdict. Its JSON then tells of errors too.
+        has_json_errors: with `--json` it prints JSON also where it fails.
     """
 
     name: str
-    judges: bool
+    has_json_errors: bool
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow the name of the command.

@@ -34,7 +34,7 @@ class CompareCommand:
     """
 
     name = "compare"
-    judges = True
+    has_json_errors = True
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `compare`."""

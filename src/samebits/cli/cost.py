@@ -37,7 +37,7 @@ class CostCommand:
     """
 
     name = "cost"
-    judges = False
+    has_json_errors = False
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `cost`."""

@@ -39,7 +39,7 @@ class DoctorCommand:
     """
 
     name = "doctor"
-    judges = True
+    has_json_errors = True
     render_error = staticmethod(report.render_error)
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:

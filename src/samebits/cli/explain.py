@@ -28,7 +28,7 @@ class ExplainCommand:
     """
 
     name = "explain"
-    judges = False
+    has_json_errors = False
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `explain`."""

@@ -131,7 +131,7 @@ def _run(command: Command, words: list[str], *, own_process: bool) -> int:
     except OSError:
         raise
     except Exception as error:
-        if command.judges and options.json:  # a program that reads JSON gets JSON, whatever happens
+        if command.has_json_errors and options.json:  # a program that reads JSON gets JSON, whatever happens
             print(_as_json(command, error))
         raise
 

@@ -32,7 +32,7 @@ class PortableOpsCommand:
     """
 
     name = "portable-ops"
-    judges = False
+    has_json_errors = False
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `portable-ops`."""

@@ -54,7 +54,7 @@ class ResumeCheckCommand:
     """
 
     name = "resume-check"
-    judges = True
+    has_json_errors = True
     render_error = staticmethod(resume_json.render_error)
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:

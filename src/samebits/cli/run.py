@@ -53,7 +53,7 @@ class RunCommand:
     """
 
     name = "run"
-    judges = False
+    has_json_errors = False
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `run`."""

@@ -35,7 +35,7 @@ class ShowCommand:
     """
 
     name = "show"
-    judges = False
+    has_json_errors = False
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `show`."""

@@ -51,7 +51,7 @@ class SpreadCommand:
     """
 
     name = "spread"
-    judges = True
+    has_json_errors = True
     render_error = staticmethod(spread_json.render_error)
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:

@@ -112,7 +112,7 @@ class VerifyCommand:
     """
 
     name = "verify"
-    judges = True
+    has_json_errors = True
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `verify`."""

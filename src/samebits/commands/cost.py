@@ -336,7 +336,9 @@ class _Runner:
             return Timing(durations, seen["control"])
         if status:
             return Timing(durations, seen["control"], ending)
-        return Timing(durations, seen["control"], f"the script took {len(seen['times'])} steps", too_few=True)
+        steps = len(seen["times"])
+        taken = f"the script took {steps} step{'' if steps == 1 else 's'}"
+        return Timing(durations, seen["control"], taken, too_few=True)
 
 
 def _check(first: Timing, request: CostRequest) -> None:

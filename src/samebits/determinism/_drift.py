@@ -8,7 +8,9 @@ compared, which finds writes that went past the wrappers.
 from __future__ import annotations
 
 import os
+import random
 from collections import OrderedDict, deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism.setter_wrappers import SetterWrappers, Writer, Writers
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from types import FrameType, ModuleType
 
     from samebits._runtime.frames import Site
+    from samebits._runtime.imports import PostImport
     from samebits.rng.sources.source import Position
     from samebits.switches.switch import Switch
 
@@ -122,20 +125,25 @@ class DriftWatch:
             self._probes.append(probe)
             self._values.append(probe())
 
-    def install(self) -> None:
-        """Start watching who writes environment variables and who seeds Python."""
-        self._wrappers.install_python()
+    def install(self, imports: PostImport) -> None:
+        """Start watching who writes environment variables, and who seeds; torch is not among them yet.
+
+        Args:
+            imports: calls when a library is imported.
+        """
+        self._wrappers.install_variables()
         self._environment = _variables().copy()
+        for source in BUILT_IN:
+            if source.functions and not source.module:
+                self._wrappers.install_source(source, random)
+            elif source.functions and source.module != "torch":
+                imports.on_import(source.module, partial(self._wrappers.install_source, source))
         if self._rng is not None:
             self._rng.begin()
 
     def install_torch(self, torch: ModuleType) -> None:
         """Start watching who writes torch's switches, given torch; after `watch` of its switches."""
         self._wrappers.install_torch(torch, list(self._by_setter))
-
-    def install_numpy(self, numpy: ModuleType) -> None:
-        """Start watching who seeds NumPy, given NumPy."""
-        self._wrappers.install_numpy(numpy)
 
     def remove(self) -> None:
         """Stop watching, and forget what was watched."""

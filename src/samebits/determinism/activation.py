@@ -180,8 +180,7 @@ class Activation:
         if self._active.governs:
             self._seed(self._active)
             self._install_parts(self._active)
-        self._watch.install()  # on top of the parts' patches, so that it is removed first
-        self._imports.on_import("numpy.random", self._watch.install_numpy)
+        self._watch.install(self._imports)  # on top of the parts' patches, so that it is removed first
         self._imports.on_torch(self._with_torch)
         self._imports.on_import(COMPILER_CONFIG, self._with_compiler)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import random
 import sysconfig
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,15 +11,12 @@ from samebits._runtime.frames import LIBRARY, USER, FrameRanks, Site, calling_fr
 from samebits._runtime.package import FOLDER
 from samebits._runtime.patching import Patches, StaticTypePatches
 from samebits._torch.core import setter_locations
-from samebits.rng.sources.numpy_global import NumpyGlobal
-from samebits.rng.sources.python_random import PythonRandom
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from types import CodeType, FrameType, ModuleType
 
     from samebits.determinism._drift import DriftWatch
-    from samebits.rng.sources.source import StateFunction
+    from samebits.rng.sources.source import BuiltInSource
 
 # Writes by these modules are control's own, not the script's.
 CONTROL = (
@@ -119,15 +115,17 @@ class SetterWrappers:
         self._methods = StaticTypePatches()
         self._torch: Any = None
 
-    def install_python(self) -> None:
-        """Wrap the functions that write environment variables and those that seed Python's generator."""
+    def install_variables(self) -> None:
+        """Wrap the functions that write environment variables."""
         for name in ("putenv", "unsetenv"):
             self._patches.set(os, name, self._variable_writer(getattr(os, name)))
-        self._wrap(PythonRandom.functions, random)
 
-    def install_numpy(self, random_module: ModuleType) -> None:
-        """Wrap the functions that seed NumPy's global generator."""
-        self._wrap(NumpyGlobal.functions, random_module)
+    def install_source(self, source: BuiltInSource, module: ModuleType) -> None:
+        """Wrap the functions of a module that seed the source's generator or put its state back."""
+        for function in source.functions:
+            wrap = self._seeder if function.seeds else self._restorer
+            for owner in function.owners_in(module):
+                self._patches.set(owner, function.name, wrap(getattr(owner, function.name)))
 
     def install_torch(self, torch: Any, setters: list[str]) -> None:
         """Wrap the setters wherever torch holds them, and the methods that seed its generators."""
@@ -143,12 +141,6 @@ class SetterWrappers:
         """Put everything back."""
         self._methods.restore()
         self._patches.restore()
-
-    def _wrap(self, functions: Iterable[StateFunction], module: Any) -> None:
-        for function in functions:
-            wrap = self._seeder if function.seeds else self._restorer
-            for owner in function.owners_in(module):
-                self._patches.set(owner, function.name, wrap(getattr(owner, function.name)))
 
     def _writer(self, setter: str, original: Any) -> Any:
         watch = self._watch

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from samebits.causes import Cause, OriginKind, causes_acted_on_by, causes_shown_by, specification_of
 from samebits.causes.environment import FACTS
 from samebits.diagnosis.patches.syntax import Syntax
+from samebits.rng.sources import BUILT_IN, package_of
+from samebits.rng.sources.source import SEED_LIBRARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -54,6 +56,7 @@ _CLOCKS = (
 _THREADS = r"num_threads|num_interop_threads|cpu_count|sched_getaffinity"
 _STATUS = r"\.(stat|lstat|fstat|scandir)$"
 _ADDRESSES = r"weakref|data_ptr|addressof|buffer_info|__array_interface__|^ctypes\b|\.ctypes\b"
+_LIBRARIES = "|".join(package_of(source) for source in BUILT_IN if source.intervention == SEED_LIBRARIES)
 _COMPILED = r"torch\.(compile|jit)|\.compile$"
 _OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
 _VIEWS = ("keys", "items")
@@ -199,7 +202,7 @@ MECHANISMS: Mapping[str, Mechanism] = {
     "thread-calls": Mechanism(words=_THREADS),
     "eager": Mechanism((OriginKind.KERNEL, OriginKind.NONE), _COMPILED),
     "autotuning": Mechanism(words=rf"{_COMPILED}|benchmark|autotune|tunable"),
-    "seed-libraries": Mechanism((OriginKind.RNG,), r"^(cv2|cupy|tensorflow)\b"),
+    SEED_LIBRARIES: Mechanism((OriginKind.RNG,), rf"^({_LIBRARIES})\b"),
 }
 """Every intervention, the likeliest to help first."""
 

@@ -12,7 +12,7 @@ from samebits.interventions.machine import MEMORY_LOAD, PORTS, PROCESS
 from samebits.interventions.memory import FILL
 from samebits.interventions.parallelism import SERIAL_PROCESSES, THREAD_CALLS, THREADS, WORKERS
 from samebits.interventions.scheduler import SERIAL_THREADS
-from samebits.rng.sources import NUMPY, PYTHON, TORCH, sources_seeded_by
+from samebits.rng.sources import BUILT_IN, NUMPY, PYTHON, TORCH, sources_seeded_by
 from samebits.rng.sources.source import SEED_LIBRARIES
 
 _HASH = ("PYTHONHASHSEED", "0")
@@ -34,9 +34,10 @@ SEED_TORCH = Intervention(
     sources=sources_seeded_by(TORCH.intervention),
     limits="a seed that the script gives stays, also one taken from the clock",
 )
+_OTHERS = [source.title for source in BUILT_IN if source.intervention == SEED_LIBRARIES]
 SEED_OTHERS = Intervention(
     SEED_LIBRARIES,
-    "with the generators of OpenCV, CuPy and TensorFlow seeded",
+    f"with the generators of {', '.join(_OTHERS[:-1])} and {_OTHERS[-1]} seeded",
     sources=sources_seeded_by(SEED_LIBRARIES),
 )
 HASH_SEED = Intervention(

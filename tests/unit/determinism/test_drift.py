@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import random
 import sys
@@ -14,10 +15,13 @@ import pytest
 import torch
 from control_support import line_of, quiet, run
 
+from samebits._runtime.imports import PostImport
 from samebits._runtime.package import FOLDER
+from samebits.determinism import _drift
 from samebits.determinism._drift import DriftWatch
 from samebits.determinism.setter_wrappers import CONTROL
 from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.rng.sources.source import BuiltInSource, StateFunction
 from samebits.switches import vector_math
 
 HERE = os.path.abspath(__file__)
@@ -328,6 +332,37 @@ def test_a_strategy_that_rewinds_before_training_is_noticed(tmp_path):
     assert {(drift.by.file, drift.by.line) for drift in drifts} == {(path, 6)}
 
 
+class _Tiny(BuiltInSource):
+    """A source of a library that no module of control names."""
+
+    name, module = "tiny", "sw_tiny"
+    functions = (StateFunction(("",), "seed", "sw_tiny.seed"),)
+
+    def position_reader(self):
+        return lambda: {"tiny": (0, sys.modules["sw_tiny"].drawn)} if "sw_tiny" in sys.modules else {}
+
+
+def test_a_source_says_all_that_the_watch_needs(tmp_path, monkeypatch):
+    """Its module, the functions that seed, its position: a script's own seeding is no drift, a jump is."""
+    monkeypatch.setattr(_drift, "BUILT_IN", (*_drift.BUILT_IN, _Tiny()))
+    (tmp_path / "sw_tiny.py").write_text("drawn = 0\ndef seed(value):\n    global drawn\n    drawn = value\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with watching(seed=4) as control:
+        tiny = importlib.import_module("sw_tiny")
+        assert control.check() == ()
+        tiny.drawn = 7
+        assert control.check() == ()
+        tiny.seed(0)
+        assert control.check() == ()
+        tiny.drawn = 9
+        assert control.check() == ()
+        tiny.drawn = 8
+        drifts = control.check()
+    del sys.modules["sw_tiny"]
+
+    assert [drift.what for drift in drifts] == ["tiny generator"]
+
+
 def test_a_library_that_seeds_what_was_not_drawn_from_is_no_drift(tmp_path):
     with library(tmp_path, LIBRARY) as (module, _), watching(seed=4) as control:
         module.setup(4)
@@ -403,10 +438,12 @@ def test_nothing_is_wrapped_after_the_end():
         torch.Generator.manual_seed,
     ]
     watch = DriftWatch(rng=True)
-    watch.install()
-    watch.install_numpy(np.random)
+    imports = PostImport()
+    imports.install()
+    watch.install(imports)
     watch.install_torch(torch)
     watch.remove()
+    imports.remove()
 
     after = [
         torch._C._set_cudnn_benchmark,

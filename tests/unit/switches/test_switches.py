@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from samebits._runtime.address_layout import can_fix_layout
+from samebits._runtime.imports import PostImport
 from samebits.determinism._drift import DriftWatch
 from samebits.determinism.activation import Activation
 from samebits.errors import SamebitsError
@@ -113,7 +114,7 @@ def test_a_row_can_be_set_read_back_watched_and_restored(switch):
     watch = DriftWatch(rng=False)
     try:
         watch.watch(switch, before, fixed=False)
-        watch.install()
+        watch.install(PostImport())
         watch.install_torch(torch)
         assert watch.check(1) == ()
         value = another(switch, before)

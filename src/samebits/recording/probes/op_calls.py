@@ -163,13 +163,13 @@ class DispatchProbe:
         self._mode = mode_class()
         self._mode.__enter__()
 
-        def run(function: Callable[[], Any]) -> Any:
+        def run_recorded(function: Callable[[], Any]) -> Any:
             if not self._recorder.active:
                 return function()
             with mode_class():
                 return function()
 
-        self._patches.set(threading.Thread, "start", start_within(threading.Thread.start, run))
+        self._patches.set(threading.Thread, "start", start_within(threading.Thread.start, run_recorded))
 
     def remove(self) -> None:
         """Watch nothing."""

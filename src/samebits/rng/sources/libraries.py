@@ -12,7 +12,6 @@ from samebits.rng.sources.source import BuiltInSource, loaded, unsaved, version_
 class _SeedOnly(BuiltInSource):
     """A generator that can be seeded but not saved or restored."""
 
-    title: str
     reason: str
     needed: str
 

@@ -119,6 +119,7 @@ class BuiltInSource:
     Attributes:
         name: see `RngSource`.
         module: see `RngSource`.
+        title: the name of its library in a report, for a source that no cause is named after.
         library: the library that a cause is named after; None for any other.
         intervention: the name of the intervention that seeds this source.
         per_sample: it is cheap enough to be seeded for each sample that a loader loads. Python's, NumPy's and
@@ -132,6 +133,7 @@ class BuiltInSource:
 
     name: str
     module: str
+    title = ""
     library: Library | None = None
     intervention = SEED_LIBRARIES
     per_sample = False
