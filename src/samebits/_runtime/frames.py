@@ -1,4 +1,4 @@
-"""Frames of the stack: to whom the code of each belongs, and exceptions that come from outside of it.
+"""Frames of the stack: whose code each one runs, and exceptions that reach samebits from outside.
 
 A script that limits its time by `signal.setitimer` and raises in the handler may be interrupted in code of
 samebits as in any other. Such an exception belongs to the script; all others there belong to samebits.

@@ -71,7 +71,7 @@ class Position:
         Raises:
             SamebitsError: it is not a whole number from 0; `loader-option`.
         """
-        number = _natural(epoch)
+        number = _whole_number(epoch)
         if number < 0:
             message = f"the epoch is {epoch!r}; expected a whole number from 0"
             raise SamebitsError(message, slug="loader-option")
@@ -96,7 +96,7 @@ def check_state(state: Any, now: Position) -> Position:
     """
     if not isinstance(state, dict) or not set(_FIELDS) <= state.keys():
         raise _refused(f"it has the entries {sorted(state) if isinstance(state, dict) else state!r}", _FIELDS)
-    saved = {name: _natural(state[name]) for name in _FIELDS}
+    saved = {name: _whole_number(state[name]) for name in _FIELDS}
     here = now.state()
     reasons = {
         "version": "the format is different",
@@ -120,8 +120,8 @@ def _refused(state: str, expected: Any, reason: str = "it is not a state of this
     return SamebitsError(message, slug="loader-state")
 
 
-def _natural(value: Any) -> int:
-    """Return a value as a whole number; -1 if it is none."""
+def _whole_number(value: Any) -> int:
+    """Return a value as a whole number; -1 if it is not one."""
     try:
         return -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:

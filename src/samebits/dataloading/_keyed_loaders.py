@@ -139,7 +139,7 @@ class KeyedMap:
         if not isinstance(keyed, KeyedIndex):  # from another iterator, which has its own indices
             return self.samebits_dataset[keyed]
         samples = self._load(keyed, [keyed.index])
-        single = KeyedSample(samples[0])
+        single = UnbatchedSample(samples[0])
         single.keyed = keyed
         return single
 
@@ -171,7 +171,7 @@ class KeyedMap:
         return samples
 
 
-class KeyedSample:
+class UnbatchedSample:
     """A sample that is not batched, with its index."""
 
     keyed: KeyedIndex | None = None
@@ -196,7 +196,7 @@ class KeyedCollate:
         keyed = getattr(samples, "keyed", None)
         if keyed is None:
             return self._collate(samples)
-        plain = samples.sample if isinstance(samples, KeyedSample) else list(samples)
+        plain = samples.sample if isinstance(samples, UnbatchedSample) else list(samples)
         if _draws_nothing(self._collate):
             return self._collate(plain)
         rng, keys, _ = self._keyed.ready(keyed.epoch)

@@ -168,7 +168,7 @@ class NativeBackend:
         return words[:2].tobytes() if status == 0 else self._digest_known(status, words, None)
 
     def _digest_known(self, status: int, descriptors: array[int], threads: int | None) -> bytes:
-        """Finish the digest of one tensor that has an address, given the status of the first call."""
+        """Finish the digest of memory whose address is known, given the status of the first call."""
         digest = self._digest_rest(status, descriptors, 1, threads)
         if digest is None:
             raise ValueError("there is nothing at address 0")

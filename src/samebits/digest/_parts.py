@@ -126,7 +126,7 @@ def readable(tensor: torch.Tensor) -> torch.Tensor:
 
 def parts_of(tensor: torch.Tensor) -> Parts | None:
     """Return the parts; None for a strided tensor that can be read as it is."""
-    if hasattr(tensor, "__tensor_flatten__"):
+    if getattr(tensor, "__tensor_flatten__", None) is not None:
         return _parts_of_subclass(tensor)
     if tensor.is_nested:
         return Parts(f"nested {dtype_name(tensor.dtype)}", tuple(tensor.unbind()))
@@ -153,10 +153,10 @@ def _parts_of_subclass(tensor: Any) -> Parts:
         waiting()  # an AsyncCollectiveTensor: other ranks may still be writing to what it wraps
     attributes = [(name, getattr(tensor, name)) for name in tensor.__tensor_flatten__()[0]]
     # Since torch 2.13 a DTensor also names its DeviceMesh, which is no tensor.
-    inner = {name: value for name, value in attributes if isinstance(value, torch.Tensor)}
+    inner = [(name, value) for name, value in attributes if isinstance(value, torch.Tensor)]
     text, more = _context_of(tensor)
-    tag = f"subclass {type(tensor).__qualname__} {tuple(inner)}"
-    return Parts(tag if text == _NO_CONTEXT else f"{tag} {text}", (*inner.values(), *more))
+    tag = f"subclass {type(tensor).__qualname__} {tuple(name for name, _ in inner)}"
+    return Parts(tag if text == _NO_CONTEXT else f"{tag} {text}", (*(value for _, value in inner), *more))
 
 
 def _components(tensor: torch.Tensor) -> tuple[torch.Tensor, ...] | None:

@@ -54,7 +54,11 @@ def open_scanner() -> Scanner | None:
 
 
 def _with_exchange(name: str, *arguments: Any) -> Any:
-    """Make an object of a class of the C module, which reads tensors through DLPack's C exchange."""
+    """Make an object of a class of the C module, which reads tensors through DLPack's C exchange.
+
+    Returns:
+        None without the module, or without an exchange that it understands.
+    """
     import torch  # late, as in `open_reader`
 
     module = load_module()

@@ -1,4 +1,4 @@
-"""Processors and memory: how much there is, may be used by this process, and is in use. Read from Linux."""
+"""Processors and memory, read from Linux: how much exists, is allowed to this process, and is in use."""
 
 from __future__ import annotations
 

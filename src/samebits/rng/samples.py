@@ -106,7 +106,7 @@ class SampleRng:
         self._python = PythonRandom().seeder()
 
     def begin_batch(self) -> None:
-        """Find out which libraries were imported since the last batch."""
+        """Find out which sources there are now, and which bit generator NumPy uses."""
         self._available = tuple(source for source in self._others if source.available())
         self._to_come = tuple(source for source in self._others if is_to_come(source))
         self._numpy = NumpyGlobal().seeder()

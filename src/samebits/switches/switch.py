@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Handle:
     Attributes:
         module: the module that must have been imported before the setting can be read or set; empty for none.
         setters: the functions of `torch._C` that write it, as `_torch.core.setter_locations` takes them.
-            Without any, a change is seen at the next boundary.
+            Without any, a change is seen at the next boundary; writes of environment variables are watched.
         values: the kind of its values, such as those in `KINDS`.
     """
 
@@ -124,17 +125,17 @@ class Handle:
         pattern, expected = self.values
         return "" if re.fullmatch(pattern, value) else expected
 
+    @abstractmethod
     def read(self) -> str:
         """Return the value in force, empty when the variable is not set."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write(self, value: str) -> None:
         """Set it.
 
         Raises:
             ValueError: the setting cannot have that value now; the text says what is possible.
         """
-        raise NotImplementedError
 
     def restore(self, before: str) -> None:
         """Put back what `read` gave."""

@@ -21,7 +21,8 @@ from samebits.determinism import _drift
 from samebits.determinism._drift import DriftWatch
 from samebits.determinism.setter_wrappers import CONTROL
 from samebits.errors import SamebitsError, SamebitsWarning
-from samebits.rng.sources.source import BuiltInSource, StateFunction
+from samebits.rng.sources.numpy_global import NumpyGlobal
+from samebits.rng.sources.source import StateFunction
 from samebits.switches import vector_math
 
 HERE = os.path.abspath(__file__)
@@ -332,8 +333,8 @@ def test_a_strategy_that_rewinds_before_training_is_noticed(tmp_path):
     assert {(drift.by.file, drift.by.line) for drift in drifts} == {(path, 6)}
 
 
-class _Tiny(BuiltInSource):
-    """A source of a library that no module of control names."""
+class _Tiny(NumpyGlobal):
+    """A source of a library that no module of control names; of NumPy's it keeps only that it has a state."""
 
     name, module = "tiny", "sw_tiny"
     functions = (StateFunction(("",), "seed", "sw_tiny.seed"),)

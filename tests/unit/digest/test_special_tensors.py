@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from samebits.digest import digest, digest_many
+from samebits.digest._parts import parts_of
 from samebits.errors import SamebitsError
 
 
@@ -278,6 +279,33 @@ def test_wrappers_that_name_more_than_tensors():
 
     assert digest(one) == digest(other)
     assert (one.waited, other.waited) == (1, 1)
+
+
+class Doubled(Pair):
+    """A wrapper that names one of its tensors twice."""
+
+    def __tensor_flatten__(self):
+        return ["first", "first"], None
+
+
+class Opaque(torch.Tensor):
+    """A tensor that takes back what its base class may offer."""
+
+    __tensor_flatten__ = None
+
+
+def test_a_tensor_that_a_wrapper_names_twice_counts_twice():
+    tensor = torch.ones(3)
+    parts = parts_of(Doubled(tensor, tensor))
+
+    assert "('first', 'first')" in parts.tag
+    assert [part.tolist() for part in parts.tensors] == [[1, 1, 1]] * 2
+
+
+def test_a_subclass_without_parts_digests_as_its_contents():
+    tensor = torch.arange(5.0)
+
+    assert digest(tensor.as_subclass(Opaque)) == digest(tensor)
 
 
 def test_the_context_of_a_wrapper_counts():

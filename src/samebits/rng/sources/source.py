@@ -6,6 +6,7 @@ import ctypes
 import json
 import operator
 import sys
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from samebits.errors import SamebitsError
@@ -142,25 +143,25 @@ class BuiltInSource:
     recorded_functions: tuple[StateFunction, ...] = ()
     seed_calls: tuple[str, ...] = ()
 
+    @abstractmethod
     def available(self) -> bool:
         """See `RngSource`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def seed(self, seed: int) -> None:
         """See `RngSource`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def get_state(self) -> bytes:
         """See `RngSource`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def set_state(self, state: bytes) -> None:
         """See `RngSource`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def version(self) -> str:
         """See `RngSource`."""
-        raise NotImplementedError
 
     def state_reader(self) -> Callable[[], Sequence[tuple[str, Any]]]:
         """Return a function that gives (name, tensor of uint8) of each generator, for a record to digest.
