@@ -83,7 +83,7 @@ def test_how_the_run_ended(command, source, tmp_path):
         ("exit 127", "the interpreter could not be loaded; see what `PYTHON -c pass` prints"),
         ("exit 3", "what it printed on stderr says why (it was run by PYTHON)"),
         ("ulimit -c 0; kill -SEGV $$", "what it printed on stderr says why (it was run by PYTHON)"),
-        ("kill -KILL $$", "a process killed without a message has mostly run out of memory"),
+        ("kill -KILL $$", "a process killed without a message has usually run out of memory"),
     ],
 )
 def test_what_to_do(command, source, advice, tmp_path):

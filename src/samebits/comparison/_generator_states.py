@@ -209,15 +209,17 @@ class SeedLog:
 
     Args:
         record: the record of the run.
+        last_step: the last step that is asked about; None for any.
     """
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, last_step: int | None = None) -> None:
         self._record = record
+        self._last_step = last_step
         self._calls: dict[str, list[Event]] = {}
 
     @cached_property
     def _events(self) -> list[Event]:
-        return list(self._record.events((EventKind.RNG,)))
+        return list(self._record.events((EventKind.RNG,), None, self._last_step))
 
     @cached_property
     def _seqs(self) -> list[int]:

@@ -45,13 +45,14 @@ class EventCache:
 
     Args:
         record: the record.
+        last_step: the last step to examine; None for all.
     """
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, last_step: int | None = None) -> None:
         self.record = record
         self._events: OrderedDict[int, Event] = OrderedDict()
         self.nearby = Nearby(self.get)
-        self.seed_log = SeedLog(record)
+        self.seed_log = SeedLog(record, last_step)
 
     def get(self, seq: int) -> Event | None:
         """Return the event with a number, None when the record does not have it."""
@@ -103,8 +104,8 @@ class Lookup:
         last_steps: tuple[int, int],
         keyer: Keyer | None = None,
     ) -> None:
-        self.a = EventCache(a)
-        self.b = EventCache(b)
+        self.a = EventCache(a, last_steps[0])
+        self.b = EventCache(b, last_steps[1])
         self._first = first_span
         self._last = last_steps
         self._alignments: dict[int, Alignment | None] = {}

@@ -57,7 +57,7 @@ class ReasonCode(StrEnum):
 
     # Of ranks.
     RANKS_PARTED = "ranks-parted"
-    """Names of tensors, ranks, ranks that part from them, step, whether before it."""
+    """Names of tensors, ranks, ranks that diverge from them, step, whether before it."""
     NO_REPLICAS = "no-replicas"
     RANKS_INCOMPLETE = "ranks-incomplete"
     """Ranks without a record, ranks that were killed, those that failed as (rank, steps, failure)."""

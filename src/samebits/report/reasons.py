@@ -213,7 +213,7 @@ def _rank_without_record(which: str, ranks: tuple[int, ...]) -> str:
 def _before_record(name: str, status: int) -> str:
     end = f"{name} ended {exit_text(status)} before its record was begun"
     if status == 128 + signal.SIGKILL:
-        return f"{end}; a process killed without a message has mostly run out of memory; see `ulimit -a` too"
+        return f"{end}; a process killed without a message has usually run out of memory; see `ulimit -a` too"
     if status in _NOT_LOADED:
         return f"{end}: the interpreter could not be loaded; see what `{sys.executable} -c pass` prints"
     return f"{end}; what it printed on stderr says why (it was run by {sys.executable})"

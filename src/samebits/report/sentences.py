@@ -74,7 +74,7 @@ def _what(finding: Finding, taken_from: Source | None) -> str:
 
 def _seeding(origin: Origin, sentence: str, library: str, source: str) -> str:
     if _FRESH.match(source):
-        return f"made a generator of {library}'s and gave it no seed ({source})"
+        return f"made a {library} generator without a seed ({source})"
     if origin.kind == EventKind.RNG and origin.op == "seed" and not source:
         return f"gave {library}'s generator a different seed in each run"
     return sentence.format(library=library)

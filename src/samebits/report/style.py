@@ -53,7 +53,8 @@ class Style:
 def row(label: str, text: str, style: Style, width: int = LABEL) -> list[str]:
     """Return a label and its text in two columns; an item of a list hangs below its dash."""
     hanging = width + 2 if text.startswith(("- ", "  ")) else width
-    wrapped = style.wrap(printable(text), indent=width, hanging=hanging)
+    indent = width + 2 if text.startswith("  ") else width
+    wrapped = style.wrap(printable(text.lstrip()), indent=indent, hanging=hanging)
     return [style.paint(f"  {label:{width - 2}}", "dim") + wrapped[0][width:], *wrapped[1:]]
 
 

@@ -9,7 +9,9 @@ from event_tape import Tape
 from sentence_support import evidence_of
 
 from samebits.comparison import find_origins, judge
+from samebits.comparison.lookup import EventCache
 from samebits.records.events import DRAWN, UNUSED, Link
+from samebits.records.kinds import EventKind
 
 CAUSES = {
     "time.time": "wall-clock",
@@ -298,3 +300,19 @@ def test_sources_of_all_that_one_line_did_are_told():
     assert (found.origin.op, found.cause) == ("aten::select", "unknown")
     assert [source.op for source in found.origin.sources] == ["time.time", "random.random"]
     assert any(line.startswith("random.random at ") for line in evidence_of(found))
+
+
+def test_seedings_are_read_up_to_the_last_step_that_is_examined():
+    """A record may go on for long after the runs diverged."""
+    tape = Tape()
+    for value in range(4):
+        tape.seed(value)
+        tape.boundary({})
+    record = tape.record()
+    last = list(record.events())[-1]
+
+    def seeds(last_step):
+        return [call.arguments for call in EventCache(record, last_step).seed_log.seeds_before(last, "torch")]
+
+    assert seeds(1) == ["torch.manual_seed(0)", "torch.manual_seed(1)"]
+    assert len(seeds(None)) == 4
