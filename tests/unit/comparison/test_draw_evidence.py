@@ -11,7 +11,6 @@ from sentence_support import evidence_of
 from samebits.comparison import find_origins, judge
 from samebits.comparison.lookup import EventCache
 from samebits.records.events import DRAWN, UNUSED, Link
-from samebits.records.kinds import EventKind
 
 CAUSES = {
     "time.time": "wall-clock",
