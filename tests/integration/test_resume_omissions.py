@@ -16,7 +16,9 @@ from samebits.commands.resume_check._check import ResumeRequest
 from samebits.commands.resume_check._judge import judge_kill, kill_run, resume_run
 from samebits.commands.resume_check._state_log import read_lines
 from samebits.commands.resume_check.runs import RunMaker
+from samebits.commands.resume_facts import Fact, FactCode, Part
 from samebits.recording.runner import Target
+from samebits.report.resume_sentences import sentence
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,8 +69,8 @@ def bench(tmp_path_factory):
 
 
 def named(kill):
-    """The texts of what was not restored, by kind."""
-    return {omission.what: omission.text for omission in kill.omissions}
+    """The sentences on what was not restored, by kind."""
+    return {omission.part: sentence(omission.fact) for omission in kill.omissions}
 
 
 def test_a_script_that_restores_all_is_identical(bench):
@@ -147,9 +149,11 @@ def test_a_checkpoint_of_two_moments(tmp_path, monkeypatch, saving, start, words
     kill = judge_kill(bench.maker, bench.whole, 9)
 
     assert (kill.verdict, kill.resumed_at) == ("different", start)
-    data = next(omission for omission in kill.omissions if omission.what == "data")
-    assert words in data.text
-    assert "as if the p" in data.evidence[0]
+    data = next(omission for omission in kill.omissions if omission.part == Part.DATA)
+    assert words in sentence(data.fact)
+    late = saving == "early"  # the position is that after the step, the parameters are not
+    code = FactCode.POSITION_SAVED_LATE if late else FactCode.POSITION_SAVED_EARLY
+    assert data.evidence == (Fact.of(code),)
 
 
 def test_seeds_of_workers(tmp_path):
@@ -160,9 +164,7 @@ def test_seeds_of_workers(tmp_path):
 
     assert (kill.verdict, kill.resumed_at) == ("different", 2)
     assert set(named(kill)) == {"augmentation"}
-    assert (
-        "drawn in 1 worker process, which started again from the same seeds" in kill.omissions[0].evidence[0]
-    )
+    assert kill.omissions[0].evidence == (Fact.of(FactCode.WORKERS_REPEAT, 1),)
 
 
 def test_accumulated_gradients(tmp_path):

@@ -145,7 +145,7 @@ class NoteCode(StrEnum):
     """Numbers of steps."""
     REPETITION_NOT_SEEN = "repetition-not-seen"
     GENERATORS_IDLE = "generators-idle"
-    """Generators, in words."""
+    """Generators, named as in the state log."""
 
 
 class RecordedPart(StrEnum):

@@ -11,6 +11,7 @@ from samebits.records.notes import NoteCode, RecordedPart
 from samebits.report import evidence, reasons
 from samebits.report.reasons import loader_words as _loader
 from samebits.report.reasons import rank_words, some_names
+from samebits.report.resume_sentences import generators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -360,7 +361,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.REPETITION_NOT_SEEN: (
         "interrupted before the script itself was run twice, so it is not known whether it repeats"
     ),
-    NoteCode.GENERATORS_IDLE: lambda *generators: (
-        f"not restored, but nothing drew from it later: {', '.join(generators)}"
+    NoteCode.GENERATORS_IDLE: lambda *names: (
+        f"not restored, but nothing drew from it later: {generators(names)}"
     ),
 }

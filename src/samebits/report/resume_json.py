@@ -9,9 +9,11 @@ from samebits.report.json import site_json
 from samebits.report.notes import sentences
 from samebits.report.reasons import sentence_or_none
 from samebits.report.resume_reasons import evidence_lines
+from samebits.report.resume_sentences import sentence
 
 if TYPE_CHECKING:
-    from samebits.commands.resume_check.runs import FirstDifference, Kill, Omission, ResumeCheck
+    from samebits.commands.resume_check.runs import Kill, ResumeCheck
+    from samebits.commands.resume_facts import FirstDifference, Omission
 
 SCHEMA = 1
 
@@ -64,8 +66,17 @@ def _kill(kill: Kill) -> dict[str, Any]:
 
 
 def _difference(first: FirstDifference) -> dict[str, Any]:
-    return {"step": first.step, "kind": first.kind, "text": first.text, "site": site_json(first.site)}
+    return {
+        "step": first.step,
+        "kind": first.kind,
+        "text": sentence(first.fact),
+        "site": site_json(first.site),
+    }
 
 
 def _omission(kill: Kill, omission: Omission) -> dict[str, Any]:
-    return {"what": omission.what, "text": omission.text, "evidence": list(evidence_lines(kill, omission))}
+    return {
+        "what": omission.part,
+        "text": sentence(omission.fact),
+        "evidence": list(evidence_lines(kill, omission)),
+    }

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import exit_text
+from samebits.commands.resume_facts import DifferenceKind
 from samebits.comparison.reasons import ReasonCode
+from samebits.report.resume_sentences import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from samebits.commands.resume_check.runs import Ending, FirstDifference, Kill, Omission
+    from samebits.commands.resume_check.runs import Ending, Kill
+    from samebits.commands.resume_facts import FirstDifference, Omission
 
 _SHOWN_FILES = 4
 _OTHER_CHECKPOINT = "a checkpoint of another run, outside the working folder"
@@ -24,8 +27,9 @@ def evidence_lines(kill: Kill, omission: Omission) -> tuple[str, ...]:
         kill: the kill.
         omission: one of its omissions.
     """
-    begun_elsewhere = kill.difference is not None and kill.difference.kind == "start"
-    return (*omission.evidence, _files_words(kill.written)) if begun_elsewhere else omission.evidence
+    lines = tuple(sentence(fact) for fact in omission.evidence)
+    begun_elsewhere = kill.difference is not None and kill.difference.kind == DifferenceKind.START
+    return (*lines, _files_words(kill.written)) if begun_elsewhere else lines
 
 
 def _files_words(written: tuple[str, ...]) -> str:
@@ -50,13 +54,13 @@ def _after(steps: int) -> str:
 
 
 def _unrepeatable(place: str, difference: FirstDifference) -> str:
-    where = f"step {difference.step} ({difference.text})"
+    where = f"step {difference.step} ({sentence(difference.fact)})"
     return f"the script itself does not repeat: {place} at {where}; use `samebits verify` first"
 
 
 def _resumed_differs(after: int, is_fresh: bool, difference: FirstDifference) -> str:  # noqa: FBT001
     begun = f"{_after(after)} nothing was resumed, and" if is_fresh else f"resumed {_after(after)},"
-    return f"{begun} it differs from step {difference.step} on: {difference.text}"
+    return f"{begun} it differs from step {difference.step} on: {sentence(difference.fact)}"
 
 
 def _resumed_too_far(after: int, step: int) -> str:

@@ -6,10 +6,14 @@ import os
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
+from samebits.commands.resume_facts import DifferenceKind, FactCode
+from samebits.records.notes import Note
+from samebits.report.notes import sentence as note_sentence
 from samebits.report.notes import sentences
 from samebits.report.reasons import sentence_or_none
 from samebits.report.remedy import Sources, quotation, shown_site
 from samebits.report.resume_reasons import evidence_lines
+from samebits.report.resume_sentences import sentence
 from samebits.report.sentences import KIND_WORDS
 from samebits.report.style import Style, count, number, row, shown_path
 from samebits.report.verdict_text import COLOURS, headline
@@ -17,13 +21,14 @@ from samebits.report.verdict_text import COLOURS, headline
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from samebits.commands.resume_check.runs import Kill, Omission, ResumeCheck
+    from samebits.commands.resume_check.runs import Kill, ResumeCheck
+    from samebits.commands.resume_facts import Fact, Omission
 
 _MOST_NOTES = 4
 _KIND_WORDS: Mapping[str, str] = {
     **KIND_WORDS,
-    "steps": "the number of steps",
-    "start": "before the first step",
+    DifferenceKind.STEPS: "the number of steps",
+    DifferenceKind.START: "before the first step",
 }
 
 
@@ -92,7 +97,7 @@ def _result(kill: Kill) -> str:
 
 def _alike(a: Kill, b: Kill) -> bool:
     """Tell whether two kills show the same omissions."""
-    return [o.what for o in a.omissions] == [o.what for o in b.omissions] and a.difference is not None
+    return [o.part for o in a.omissions] == [o.part for o in b.omissions] and a.difference is not None
 
 
 def _different(kill: Kill, style: Style, folder: str) -> list[str]:
@@ -105,7 +110,9 @@ def _different(kill: Kill, style: Style, folder: str) -> list[str]:
     if first.site is not None:
         lines.append("  " + style.paint(shown_site(first.site, folder), "dim"))
         lines += quotation(first.site, Sources(folder, own=True), style)
-    lines += [""] + (row("what differs", first.text, style) if first.text != _KIND_WORDS[first.kind] else [])
+    lines.append("")
+    if first.fact.code != FactCode.LOSS:  # the title says it
+        lines += row("what differs", sentence(first.fact), style)
     if not kill.omissions:
         lines += row(
             "not restored",
@@ -129,7 +136,7 @@ def _different(kill: Kill, style: Style, folder: str) -> list[str]:
 
 
 def _omission(label: str, omission: Omission, evidence: tuple[str, ...], style: Style) -> list[str]:
-    lines = row(label, f"- {omission.what}: {omission.text}", style)
+    lines = row(label, f"- {omission.part}: {sentence(omission.fact)}", style)
     for line in evidence:
         lines += row("", f"  {line}", style)
     return lines
@@ -147,13 +154,19 @@ def _notes(result: ResumeCheck, style: Style, *, verbose: bool) -> list[str]:
 
 def _notes_on_kills(kills: tuple[Kill, ...]) -> list[str]:
     """Return the notes on kills without a difference, each once for all kills that it holds for."""
-    after: dict[str, list[int]] = {}
+    after: dict[Note | Fact, list[int]] = {}
     for kill in kills:
         if kill.difference is None:
-            harmless = (f"not restored, but it made no difference: {o.text}" for o in kill.omissions)
-            for line in (*sentences(kill.notes), *harmless):
-                after.setdefault(line, []).append(kill.after)
-    return [f"killed after {_numbers(steps)} steps: {line}" for line, steps in after.items()]
+            remarks: list[Note | Fact] = [*kill.notes, *(omission.fact for omission in kill.omissions)]
+            for remark in remarks:
+                after.setdefault(remark, []).append(kill.after)
+    return [f"killed after {_numbers(steps)} steps: {_harmless(remark)}" for remark, steps in after.items()]
+
+
+def _harmless(remark: Note | Fact) -> str:
+    if isinstance(remark, Note):
+        return note_sentence(remark)
+    return f"not restored, but it made no difference: {sentence(remark)}"
 
 
 def _numbers(values: list[int]) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from samebits._runtime.frames import Site
-from samebits.commands.resume_check.runs import Ending, FirstDifference, Kill, Omission, ResumeCheck
+from samebits.commands.resume_check.runs import Ending, Kill, ResumeCheck
+from samebits.commands.resume_facts import DifferenceKind, Fact, FactCode, FirstDifference, Omission, Part
 from samebits.comparison.reasons import Reason, ReasonCode
+from samebits.records.kinds import Role
 from samebits.records.notes import Note, NoteCode
 from samebits.report import resume_json
 from samebits.report.reasons import sentence
@@ -18,8 +21,8 @@ from samebits.report.style import Style
 
 STYLE = Style(width=90)
 
-
-NOTE = Note.of(NoteCode.GENERATORS_IDLE, "NumPy's global generator")
+LOSS = FirstDifference(3, DifferenceKind.LOSS, Fact.of(FactCode.LOSS))
+NOTE = Note.of(NoteCode.GENERATORS_IDLE, "numpy")
 
 
 def shown(verdict: str, reason: Reason, *kills: Kill) -> str:
@@ -44,8 +47,9 @@ def test_a_reason_is_said_once():
 
 def test_a_difference_is_named_once():
     """What differs is a row of its own only where it says more than the title."""
-    loss = FirstDifference(3, "loss", "the loss", Site("/code/train.py", 7, "main"))
-    state = FirstDifference(3, "step", "parameter weight and 2 more", None)
+    loss = replace(LOSS, site=Site("/code/train.py", 7, "main"))
+    weight = Fact.of(FactCode.TENSOR, Role.PARAM, "weight", 2, False)
+    state = FirstDifference(3, DifferenceKind.STEP, weight)
 
     def text(difference: FirstDifference) -> str:
         reason = Reason.of(ReasonCode.RESUMED_DIFFERS, 4, False, difference)
@@ -57,17 +61,19 @@ def test_a_difference_is_named_once():
 
 def test_a_note_on_several_kills_is_one():
     """With the steps after which they were killed."""
-    lost = Omission("scheduler", "the scheduler has no state")
+    fact = Fact.of(FactCode.SETTINGS_DIFFER, ("GradScaler scale", "1.0", "4.0"))
+    lost = Omission(Part.SCALER, fact)
     kills = [Kill(n, "identical", omissions=(lost,), notes=(NOTE,)) for n in (2, 5, 7)]
 
     text = shown("identical", Reason.of(ReasonCode.KILLS_IDENTICAL, 3, 0), *kills)
 
-    assert text.count(lost.text) == 1
+    words = "not restored, but it made no difference: GradScaler scale is 1.0, not 4.0"
+    assert f"killed after 2, 5 and 7 steps: {words}" in text
+    assert text.count("GradScaler") == 1
     words = "not restored, but nothing drew from it later: NumPy's global generator"
     assert f"killed after 2, 5 and 7 steps: {words}" in text
 
 
-LOSS = FirstDifference(3, "loss", "the loss")
 SAID = {
     ReasonCode.WHOLE_RUN_FAILED: (
         ("a.py", Ending(1, "ValueError: no")),
@@ -156,8 +162,8 @@ def test_how_a_run_ended_is_said():
 def test_where_the_parameters_match_nothing_the_files_are_listed():
     """In the text and in the JSON object."""
     reason = Reason.of(ReasonCode.RESUMED_NOWHERE, 4)
-    start = FirstDifference(None, "start", "the parameters before the first step")
-    lost = Omission("parameters", "they are not restored")
+    start = FirstDifference(None, DifferenceKind.START, Fact.of(FactCode.FIRST_PARAMETERS))
+    lost = Omission(Part.PARAMETERS, Fact.of(FactCode.PARAMETERS_OF_NO_STEP))
     kill = Kill(4, "different", reason, difference=start, omissions=(lost,), written=("last.pt",))
 
     found = json.loads(resume_json.render(ResumeCheck("different", reason, 10, (kill,), (), 1.0)))

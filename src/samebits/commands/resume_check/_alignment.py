@@ -14,7 +14,7 @@ from samebits.commands.resume_check._state_log import (
     steps_before,
     update,
 )
-from samebits.commands.resume_check.runs import FirstDifference
+from samebits.commands.resume_facts import DifferenceKind, Fact, FactCode, FirstDifference
 from samebits.comparison.states import compare_states
 from samebits.comparison.steps import compare_tables
 from samebits.records.kinds import EventKind, Role
@@ -172,7 +172,6 @@ def state_before(whole: WholeRun, record: Record, number: int) -> dict[tuple[Rol
     return {key: digest[:_SHORT].hex() for key, digest in digests.items()}
 
 
-_NAMED = 3
 _KIND_ORDER = (
     EventKind.BATCH,
     EventKind.LOSS,
@@ -237,13 +236,13 @@ def _difference(
         return None
     evidence = compare_tables(a.evidence, b.evidence).differing if pairs else []
     events = [(whole.event(i), other.event(j)) for i, j in [*evidence, *outputs]]
-    differing = [(second, _value_text(first, second)) for first, second in events]
+    differing = [(second, _value(first, second)) for first, second in events]
     for pair in pairs:
         own = _event(pair)
         if own is not None:
-            differing.append((own, _pairs_text([p for p in pairs if _event(p) is own], len(pairs))))
-    event, text = min(differing, key=lambda item: (_KIND_ORDER.index(item[0].kind), item[0].seq))
-    return FirstDifference(number, event.kind, text, event.site)
+            differing.append((own, _tensor(next(p for p in pairs if _event(p) is own), len(pairs) - 1)))
+    event, fact = min(differing, key=lambda item: (_KIND_ORDER.index(item[0].kind), item[0].seq))
+    return FirstDifference(number, DifferenceKind(event.kind), fact, event.site)
 
 
 def _event(pair: TensorPair) -> Event | None:
@@ -282,26 +281,17 @@ def _is_generator_state(event: Event, position: int) -> bool:
     return info.dtype == "uint8" and len(info.shape) == 1 and info.shape[0] >= _STATE_BYTES
 
 
-def _value_text(a: Event, b: Event) -> str:
-    words = {
-        EventKind.BATCH: "the batch of the DataLoader",
-        EventKind.LOSS: "the loss",
-        EventKind.READ: f"a value read ({b.op})",
-    }
-    text = words.get(b.kind, f"a saved value ({b.op})")
+def _value(a: Event, b: Event) -> Fact:
+    if b.kind == EventKind.BATCH:
+        return Fact.of(FactCode.BATCH)
+    if b.kind == EventKind.LOSS:
+        return Fact.of(FactCode.LOSS)
+    if b.kind == EventKind.READ:
+        return Fact.of(FactCode.VALUE_READ, b.op)
     differing = [i for i, (x, y) in enumerate(zip(a.digests, b.digests, strict=False)) if x != y]
-    names = [b.tensors[i].name for i in differing if b.tensors[i].name]
-    return f"{text}: {_list(names)}" if names and b.kind == EventKind.SAVE else text
+    names = tuple(b.tensors[i].name for i in differing if b.tensors[i].name)
+    return Fact.of(FactCode.VALUE_SAVED, b.op, names)
 
 
-def _pairs_text(pairs: list[TensorPair], total: int) -> str:
-    words = {Role.GRAD: "gradient", Role.PARAM: "parameter", Role.OPTIMIZER: "optimizer state"}
-    first = pairs[0]
-    more = f" and {total - 1} more" if total > 1 else ""
-    only = " (the resumed run has none)" if first.b is None else ""
-    return f"{words.get(first.role, first.role)} {first.name}{more}{only}"
-
-
-def _list(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+def _tensor(pair: TensorPair, others: int) -> Fact:
+    return Fact.of(FactCode.TENSOR, pair.role, pair.name, others, pair.b is None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from samebits.commands.resume_check.runs import Omission
+from samebits.commands.resume_facts import LOADERS, Fact, FactCode, Omission, Part, Position
 from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from samebits.comparison.lookup import Record
     from samebits.records.events import Event
 
-_SHOWN = 4
 _FOLLOWING = 3  # batches after one that confirm its position
-LOADERS = "the loader's"  # its own generator, in the state log
 
 
 @dataclass(frozen=True)
@@ -72,27 +70,18 @@ def _described(whole: Loaded, other: Loaded, due: Batch, got: Batch) -> Omission
     ]
     going_on = _going_on(whole, other, same, got)
     if going_on or (same and got.indices is None):
-        return _misplaced(due, _nearest(going_on or same, due))
+        return _misplaced(due, _nearest(going_on or same, due), is_changed=False)
     passes = _made_from(whole.lines, other.lines, due, got)
     if due.indices is not None and got.indices is not None:
         if due.indices == got.indices:
-            return Omission(
-                "augmentation",
-                f"the samples are those that were due ({_numbers(due.indices)}), but their contents differ:"
-                " the data set or its transforms draw different values",
-                _drawn_in(other.lines, got, passes),
-            )
+            fact = Fact.of(FactCode.SAMPLES_CHANGED, due.indices)
+            return Omission(Part.AUGMENTATION, fact, _drawn_in(other.lines, got, passes))
         again = [batch for batch in whole.lines.batches if batch.indices == got.indices]
         again = _going_on(whole, other, again, got)
         if again:
-            omission = _misplaced(due, _nearest(again, due))
-            return Omission("data", omission.text + ", with other contents (augmentation)", omission.evidence)
-        return Omission(
-            "data",
-            f"the order is different: samples {_numbers(got.indices)} came where {_numbers(due.indices)} were"
-            f" due ({_position(due)})",
-            passes,
-        )
+            return _misplaced(due, _nearest(again, due), is_changed=True)
+        fact = Fact.of(FactCode.OTHER_SAMPLES, got.indices, due.indices, _position(due))
+        return Omission(Part.DATA, fact, passes)
     evidence = passes, _drawn_in(other.lines, got, passes)
     return _by_parts(whole.record.event(due.seq), other.record.event(got.seq), due, evidence)
 
@@ -132,57 +121,42 @@ def _following(run: Loaded, batch: Batch) -> list[Batch]:
     ]  # fmt: skip
 
 
-def _misplaced(due: Batch, got: Batch) -> Omission:
-    evidence, is_next = "", got.step == due.step + 1
+def _misplaced(due: Batch, got: Batch, *, is_changed: bool) -> Omission:
+    code, evidence = FactCode.BATCH_MOVED, None
     if got.step < due.step:
-        text = (
-            f"the batch is that of step {got.step} again ({_position(got)}), where {_position(due)} was due"
-        )
-        if got.step == due.step - 1:
-            evidence = "as if the position was saved before the step and the parameters after it"
+        code = FactCode.BATCH_REPEATED
+        evidence = FactCode.POSITION_SAVED_EARLY if got.step == due.step - 1 else None
     elif got.step > due.step:
-        out = "is left out" if is_next else "and those up to there are left out"
-        text = f"the batch is that of step {got.step} ({_position(got)}): {_position(due)} {out}"
-        if is_next:
-            evidence = "as if the parameters were saved before `Optimizer.step` and the position after it"
-    else:
-        text = f"the batch is {_position(got)}, where {_position(due)} was due"
-    return Omission("data", text, (evidence,) if evidence else ())
+        code = FactCode.BATCHES_SKIPPED
+        evidence = FactCode.POSITION_SAVED_LATE if got.step == due.step + 1 else None
+    fact = Fact.of(code, _position(got), _position(due), is_changed)
+    return Omission(Part.DATA, fact, () if evidence is None else (Fact.of(evidence),))
 
 
 def _by_parts(
-    due: Event, got: Event, batch: Batch, evidence: tuple[tuple[str, ...], tuple[str, ...]]
+    due: Event, got: Event, batch: Batch, evidence: tuple[tuple[Fact, ...], tuple[Fact, ...]]
 ) -> Omission:
     """Describe the difference tensor by tensor, where the numbers of the samples are not known."""
     passes, drawn = evidence
     pairs = list(zip(due.tensors, due.digests, got.digests, strict=False))
-    same = [info.name for info, a, b in pairs if a == b]
-    other = [info.name for info, a, b in pairs if a != b]
+    same = tuple(info.name for info, a, b in pairs if a == b)
+    other = tuple(info.name for info, a, b in pairs if a != b)
     if same and other:
-        text = (
-            f"in the batch, {_names(same)} is as due and {_names(other)} is not: these are the same samples"
-            " with other contents, so the data set or its transforms draw different values"
-        )
-        return Omission("augmentation", text, drawn)
-    text = f"the whole run had no such batch ({_position(batch)} was due): samples or contents differ"
-    return Omission("data", text, passes)
+        return Omission(Part.AUGMENTATION, Fact.of(FactCode.TENSORS_CHANGED, same, other), drawn)
+    return Omission(Part.DATA, Fact.of(FactCode.BATCH_UNKNOWN, _position(batch)), passes)
 
 
-def _drawn_in(lines: StateLogLines, got: Batch, passes: tuple[str, ...]) -> tuple[str, ...]:
-    """Describe the draws made in workers and the origin of their seeds."""
+def _drawn_in(lines: StateLogLines, got: Batch, passes: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """Return the draws made in workers and the origin of their seeds."""
     begin = _begin(lines.passes, got)
     if begin is None or not begin.workers:
         return ()
     if passes:
-        return (*passes, "the workers' seeds come from there")
-    line = (
-        f"drawn in {begin.workers} worker process{'' if begin.workers == 1 else 'es'}, which started again"
-        " from the same seeds: the draws for earlier samples were not repeated"
-    )
-    return (line,)
+        return (*passes, Fact.of(FactCode.WORKERS_SEEDED))
+    return (Fact.of(FactCode.WORKERS_REPEAT, begin.workers),)
 
 
-def _made_from(ours: StateLogLines, theirs: StateLogLines, due: Batch, got: Batch) -> tuple[str, ...]:
+def _made_from(ours: StateLogLines, theirs: StateLogLines, due: Batch, got: Batch) -> tuple[Fact, ...]:
     """Tell whether the generator of a pass's order and its workers' seeds had another state."""
     a, b = _begin(ours.passes, due), _begin(theirs.passes, got)
     if a is None or b is None:
@@ -190,11 +164,7 @@ def _made_from(ours: StateLogLines, theirs: StateLogLines, due: Batch, got: Batc
     name = LOADERS if LOADERS in a.generators else "torch"
     if a.generators.get(name) == b.generators.get(name):
         return ()
-    line = (
-        f"when the loader's iterator was made, {generator_name(name)} had another state than at the start of"
-        " that pass in the whole run"
-    )
-    return (line,)
+    return (Fact.of(FactCode.ITERATOR_GENERATOR, name),)
 
 
 def _begin(passes: Sequence[Pass], batch: Batch) -> Pass | None:
@@ -210,28 +180,5 @@ def _nearest(batches: list[Batch], due: Batch) -> Batch:
     return min(batches, key=lambda b: (b.pass_number != due.pass_number, abs(b.step - due.step)))
 
 
-def _position(batch: Batch) -> str:
-    if batch.number is None:
-        return f"the one of step {batch.step}"
-    return f"batch {batch.number} of pass {batch.pass_number}"
-
-
-def _numbers(indices: Sequence[int]) -> str:
-    more = ", ..." if len(indices) > _SHOWN else ""
-    return ", ".join(map(str, indices[:_SHOWN])) + more
-
-
-def _names(names: list[str]) -> str:
-    return ", ".join(f"tensor {name}" for name in names[:_SHOWN])
-
-
-def generator_name(name: str) -> str:
-    """Return the name of a generator in words."""
-    words = {
-        "torch": "torch's CPU generator",
-        "python": "Python's `random`",
-        "numpy": "NumPy's global generator",
-    }
-    if name == LOADERS:
-        return "the loader's own generator"
-    return words.get(name, f"torch's generator of {name}")
+def _position(batch: Batch) -> Position:
+    return Position(batch.step, batch.number, batch.pass_number)

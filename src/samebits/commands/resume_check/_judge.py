@@ -8,10 +8,18 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from samebits.commands.resume_check._alignment import compare_from, find_start
-from samebits.commands.resume_check._data_position import Loaded, generator_name, wrong_batch
+from samebits.commands.resume_check._data_position import Loaded, wrong_batch
 from samebits.commands.resume_check._omissions import boundary, hidden, idle_generators, omissions
 from samebits.commands.resume_check._state_log import before_step, optimizer_steps, read_lines
-from samebits.commands.resume_check.runs import Ending, FirstDifference, Kill, NothingFoundError, Omission
+from samebits.commands.resume_check.runs import Ending, Kill, NothingFoundError
+from samebits.commands.resume_facts import (
+    DifferenceKind,
+    Fact,
+    FactCode,
+    FirstDifference,
+    Omission,
+    Part,
+)
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
@@ -143,11 +151,7 @@ def _lost_backwards(whole: Record, other: Record, start: int) -> Omission | None
     ours, theirs = _losses(due), _losses(made)
     if theirs >= ours:
         return None
-    text = (
-        f"the first step was made from {theirs} backward pass{'' if theirs == 1 else 'es'}, "
-        f"where the whole run made {ours}: the gradients accumulated before the kill are lost"
-    )
-    return Omission("gradients", text)
+    return Omission(Part.GRADIENTS, Fact.of(FactCode.BACKWARD_LOST, theirs, ours))
 
 
 def _losses(step: Step) -> int:
@@ -163,7 +167,7 @@ def _identical(maker: RunMaker, whole: WholeRun, record: Record, begun: tuple[Ki
     seeded = before_step(maker.log(f"killed-{kill.after}"), 0)
     same = {} if seeded is None else seeded.generators
     idle = [
-        generator_name(name)
+        name
         for name in idle_generators(whole, at)
         if same.get(name) == at.initial.generators.get(name)  # else the script does not seed it
     ]
@@ -175,12 +179,8 @@ def _nowhere(kill: Kill, first: Before) -> Kill:
     if not first.params:
         reason = Reason.of(ReasonCode.RESUMED_WITHOUT_PARAMETERS, kill.after)
         return replace(kill, verdict="not_judged", reason=reason)
-    text = (
-        "before its first step, the resumed run's parameters match no step of the whole run:"
-        " they are not restored, or not exactly"
-    )
-    difference = FirstDifference(None, "start", "the parameters before the first step")
-    omission = Omission("parameters", text)
+    difference = FirstDifference(None, DifferenceKind.START, Fact.of(FactCode.FIRST_PARAMETERS))
+    omission = Omission(Part.PARAMETERS, Fact.of(FactCode.PARAMETERS_OF_NO_STEP))
     reason = Reason.of(ReasonCode.RESUMED_NOWHERE, kill.after)
     return replace(kill, verdict="different", reason=reason, difference=difference, omissions=(omission,))
 
@@ -196,8 +196,8 @@ def _other_number(
     left = whole.lines.n_steps - start
     if course.steps == left or "stopped" in (a.info.status, b.info.status):
         return None
-    text = f"it made {course.steps} steps, where the whole run had {left} left"
-    return FirstDifference(start + min(left, course.steps), "steps", text)
+    fact = Fact.of(FactCode.NUMBER_OF_STEPS, course.steps, left)
+    return FirstDifference(start + min(left, course.steps), DifferenceKind.STEPS, fact)
 
 
 def _ending(run: ScriptRun) -> Ending | None:

@@ -8,9 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from samebits.commands.resume_check._alignment import state_before
-from samebits.commands.resume_check._data_position import generator_name
 from samebits.commands.resume_check._state_log import before_step, optimizer_steps, steps_before
-from samebits.commands.resume_check.runs import Omission
+from samebits.commands.resume_facts import Fact, FactCode, Omission, Part
 from samebits.records.kinds import Role
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from samebits.commands.resume_check._state_log import Before
     from samebits.comparison.lookup import Record
 
-_NAMED_VARIABLES = 4
 _PARTS = re.compile(r"[.\[]")
 _NUMBER = re.compile(r"-?\d+|True|False|-?\d*\.\d+(e-?\d+)?")
 
@@ -47,31 +45,27 @@ def wrong_variables(
     }  # fmt: skip
     if not wrong:
         return []
-    lines: dict[str, str] = {}
+    facts: dict[str, Fact] = {}
     counts: dict[str, int] = {}
     origin = _seen_at(whole, {name: theirs[name] for name in wrong}, due.step)
     for name, text in wrong.items():
         root = _PARTS.split(name, maxsplit=1)[0]
-        line = _line(name, text, theirs[name], initial.variables.get(name), origin.get(name))
-        if line:
+        fact = _variable(name, text, theirs[name], initial.variables.get(name), origin.get(name))
+        if fact is not None:
             counts[root] = counts.get(root, 0) + 1
-            lines.setdefault(root, line)
-    shown = [
-        line + (f" (and {counts[root] - 1} more in `{root}`)" if counts[root] > 1 else "")
-        for root, line in list(lines.items())[:_NAMED_VARIABLES]
-    ]
-    more = f"; and {len(lines) - _NAMED_VARIABLES} more" if len(lines) > _NAMED_VARIABLES else ""
-    return [Omission("variables", "; ".join(shown) + more)] if shown else []
+            facts.setdefault(root, fact)
+    variables = [(root, fact, counts[root] - 1) for root, fact in facts.items()]
+    return [Omission(Part.VARIABLES, Fact.of(FactCode.VARIABLES, *variables))] if variables else []
 
 
-def _line(name: str, due: str, value: str, initial: str | None, step: int | None) -> str:
+def _variable(name: str, due: str, value: str, initial: str | None, step: int | None) -> Fact | None:
+    """Return what shows that a variable was not restored; None if nothing does."""
     if _NUMBER.fullmatch(due) and _NUMBER.fullmatch(value):
-        return f"`{name}` is {value} as at the start, not {due}" if value == initial else ""
+        return Fact.of(FactCode.VALUE_AT_START, name, value, due) if value == initial else None
     kind = due.partition(" ")[0]
     if kind not in ("tensor", "array", "generator", "list", "tuple") or value.partition(" ")[0] != kind:
-        return ""
-    where = "" if step is None else f": it is as before step {step}"
-    return f"{kind} `{name}` has other contents{where}"
+        return None
+    return Fact.of(FactCode.OTHER_CONTENTS, kind, name, step)
 
 
 def _seen_at(whole: WholeRun, wanted: dict[str, str], due: int) -> dict[str, int]:
@@ -85,7 +79,6 @@ def _seen_at(whole: WholeRun, wanted: dict[str, str], due: int) -> dict[str, int
     return seen
 
 
-_NAMED = 3
 # Fields of schedules and scalers that add nothing, or that differ after loading though all is well.
 _NO_MATTER = (
     "step_count",
@@ -152,11 +145,9 @@ def _parameters(at: Boundary) -> list[Omission]:
     missing, total = at.start.missing, at.start.total
     if not missing:
         return []
-    fresh = _are_initial(at, Role.PARAM, missing)
-    text = (
-        f"{len(missing)} of {total} parameters differ from those before step {at.due.step}: {_list(missing)}"
-    )
-    return [Omission("parameters", text + fresh)]
+    is_initial = _are_initial(at, Role.PARAM, missing)
+    fact = Fact.of(FactCode.PARAMETERS_DIFFER, missing, total, at.due.step, is_initial)
+    return [Omission(Part.PARAMETERS, fact)]
 
 
 def _buffers(state: dict[tuple[Role, str], str], at: Boundary) -> list[Omission]:
@@ -164,11 +155,12 @@ def _buffers(state: dict[tuple[Role, str], str], at: Boundary) -> list[Omission]
     if not at.due.buffers or at.due.buffers == at.resumed.buffers:
         return []
     due, resumed = _of_role(state, at, Role.BUFFER)
-    wrong = [name for name in due if name in resumed and resumed[name] != due[name]]
+    wrong = tuple(name for name in due if name in resumed and resumed[name] != due[name])
     if not wrong:
         return []
-    text = f"{len(wrong)} of {len(due)} buffers differ from those before step {at.due.step}: {_list(wrong)}"
-    return [Omission("buffers", text + _are_initial(at, Role.BUFFER, wrong))]
+    is_initial = _are_initial(at, Role.BUFFER, wrong)
+    fact = Fact.of(FactCode.BUFFERS_DIFFER, wrong, len(due), at.due.step, is_initial)
+    return [Omission(Part.BUFFERS, fact)]
 
 
 def _optimizer(state: dict[tuple[Role, str], str], at: Boundary) -> list[Omission]:
@@ -176,15 +168,13 @@ def _optimizer(state: dict[tuple[Role, str], str], at: Boundary) -> list[Omissio
     if at.due.optimizer == at.resumed.optimizer:
         return []
     due, resumed = _of_role(state, at, Role.OPTIMIZER)
-    absent = [name for name in due if name not in resumed]
-    other = [name for name in due if name in resumed and resumed[name] != due[name]]
+    absent = tuple(name for name in due if name not in resumed)
+    other = tuple(name for name in due if name in resumed and resumed[name] != due[name])
     if absent and not resumed:
-        text = f"the optimizer's state is not restored: it has none, where {_list(absent)} were"
-        return [Omission("optimizer", text)]
+        return [Omission(Part.OPTIMIZER, Fact.of(FactCode.OPTIMIZER_EMPTY, absent))]
     if not absent and not other:
         return []
-    text = f"{len(absent) + len(other)} of {len(due)} values of the optimizer's state are not restored"
-    return [Omission("optimizer", f"{text}: {_list([*absent, *other])}")]
+    return [Omission(Part.OPTIMIZER, Fact.of(FactCode.OPTIMIZER_DIFFERS, (*absent, *other), len(due)))]
 
 
 def _of_role(
@@ -195,10 +185,10 @@ def _of_role(
     return due, {name: digest for kind, name, digest in at.resumed.tensors if kind == role}
 
 
-def _are_initial(at: Boundary, role: Role, names: Iterable[str]) -> str:
+def _are_initial(at: Boundary, role: Role, names: Iterable[str]) -> bool:
     initial = {name: digest for kind, name, digest in at.initial.tensors if kind == role}
     resumed = {name: digest for kind, name, digest in at.resumed.tensors if kind == role}
-    return " (as at the start)" if all(resumed.get(n) == initial.get(n) for n in names) else ""
+    return all(resumed.get(name) == initial.get(name) for name in names)
 
 
 def _settings(at: Boundary) -> list[Omission]:
@@ -208,19 +198,18 @@ def _settings(at: Boundary) -> list[Omission]:
         if name in resumed and resumed[name] != text and not name.endswith(_NO_MATTER)
     ]  # fmt: skip
     result = []
-    for what in ("hyperparameters", "schedule", "scaler"):
-        names = [name for name in wrong if _kind(name) == what]
-        if names:
-            shown = [f"{name} is {resumed[name]}, not {due[name]}" for name in names[:_NAMED]]
-            more = f"; and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            result.append(Omission(what, "; ".join(shown) + more))
+    for part in (Part.HYPERPARAMETERS, Part.SCHEDULE, Part.SCALER):
+        settings = [(name, resumed[name], due[name]) for name in wrong if _part(name) == part]
+        if settings:
+            result.append(Omission(part, Fact.of(FactCode.SETTINGS_DIFFER, *settings)))
     return result
 
 
-def _kind(name: str) -> str:
-    if " group " in name:
-        return "hyperparameters"
-    return "scaler" if name.startswith("GradScaler") else "schedule"
+def _part(setting: str) -> Part:
+    """Return the part that a setting belongs to, by its name in the state log."""
+    if " group " in setting:
+        return Part.HYPERPARAMETERS
+    return Part.SCALER if setting.startswith("GradScaler") else Part.SCHEDULE
 
 
 def _generators(whole: WholeRun, record: Record, at: Boundary) -> list[Omission]:
@@ -229,11 +218,14 @@ def _generators(whole: WholeRun, record: Record, at: Boundary) -> list[Omission]
         return []
     used, seen = _history(whole, at, wrong)
     ends = _at_the_end(record, at.due.step)
-    groups: dict[str, list[str]] = {}
+    groups: dict[Fact, list[str]] = {}
     for name in at.due.generators:
         if name in wrong & used:
-            groups.setdefault(_where(name, at, ends, seen), []).append(generator_name(name))
-    return [Omission("generator", f"{', '.join(names)}: {where}") for where, names in groups.items()]
+            groups.setdefault(_state(name, at, ends, seen), []).append(name)
+    return [
+        Omission(Part.GENERATOR, Fact.of(FactCode.GENERATORS, tuple(names), state))
+        for state, names in groups.items()
+    ]
 
 
 def _wrong_generators(at: Boundary) -> set[str]:
@@ -242,15 +234,11 @@ def _wrong_generators(at: Boundary) -> set[str]:
     return {name for name, state in at.due.generators.items() if resumed.get(name, state) != state}
 
 
-def _where(name: str, at: Boundary, ends: dict[str, str], seen: dict[str, str]) -> str:
+def _state(name: str, at: Boundary, ends: dict[str, str], seen: dict[str, Fact]) -> Fact:
+    """Return what the state of a generator is instead."""
     if ends.get(name) == at.resumed.generators[name]:
-        return (
-            f"as at the end of step {at.due.step - 1}, but the whole run had drawn since: it was restored too"
-            " late (after the batch was drawn), or those draws are missing"
-        )
-    if name in seen:
-        return f"not restored{seen[name]}"
-    return "not restored, or drawn from since: its state matches no step of the whole run"
+        return Fact.of(FactCode.STATE_LATE, at.due.step - 1)
+    return seen.get(name, Fact.of(FactCode.STATE_OF_NO_STEP))
 
 
 def _at_the_end(record: Record, step: int) -> dict[str, str]:
@@ -266,26 +254,20 @@ def idle_generators(whole: WholeRun, at: Boundary) -> list[str]:
     return [name for name in at.due.generators if name in wrong - used]
 
 
-def _history(whole: WholeRun, at: Boundary, wrong: set[str]) -> tuple[set[str], dict[str, str]]:
+def _history(whole: WholeRun, at: Boundary, wrong: set[str]) -> tuple[set[str], dict[str, Fact]]:
     """Return generators drawn from after that step, and the steps with the resumed run's states."""
     used: set[str] = set()
-    seen: dict[str, str] = {}
+    seen: dict[str, Fact] = {}
     for begun in whole.lines.passes:
         for name in wrong:
             state = begun.generators.get(name)
             if begun.step == 0 and state == at.resumed.generators[name]:
-                seen.setdefault(name, ": as at the start of the script")
+                seen.setdefault(name, Fact.of(FactCode.STATE_AT_START))
     for before in steps_before(whole.log):
         for name in wrong:
             state = before.generators.get(name)
             if state == at.resumed.generators[name] and before.step != at.due.step:
-                seen.setdefault(name, f": as before step {before.step}")
+                seen.setdefault(name, Fact.of(FactCode.STATE_BEFORE_STEP, before.step))
             if before.step > at.due.step and state != at.due.generators[name]:
                 used.add(name)
     return used, seen
-
-
-def _list(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-    return ", ".join(listed[:_NAMED]) + more

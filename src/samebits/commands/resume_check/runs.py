@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from samebits._runtime.frames import Site
     from samebits.commands.resume_check._check import ResumeRequest
+    from samebits.commands.resume_facts import FirstDifference, Omission
     from samebits.comparison.reasons import Reason
     from samebits.comparison.results import Verdict
     from samebits.recording.runner import Target
@@ -206,40 +206,6 @@ class Ending:
     failure: str = ""
     seconds: float | None = None
     has_record: bool = True
-
-
-@dataclass(frozen=True)
-class Omission:
-    """A part of the state that was not restored when the resumed run made its first step.
-
-    Args:
-        what: `parameters`, `buffers`, `optimizer`, `hyperparameters`, `schedule`, `scaler`, `generator`,
-            `data`, `augmentation`, `gradients` or `variables`.
-        text: a description of the part and of its difference.
-        evidence: further lines.
-    """
-
-    what: str
-    text: str
-    evidence: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class FirstDifference:
-    """The first difference between the resumed run and the whole run.
-
-    Args:
-        step: number of the step of the whole run.
-        kind: kind of the event: `batch`, `loss`, `grad`, `step`, `read` or `save`; `steps` when the number of
-            steps differs; `start` when the parameters match no step.
-        text: the differing value.
-        site: the line of the user's code, in the user's own folder.
-    """
-
-    step: int | None
-    kind: str
-    text: str
-    site: Site | None = None
 
 
 @dataclass(frozen=True)

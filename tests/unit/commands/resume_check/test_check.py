@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from samebits.commands.resume_check._check import ResumeRequest, conclude, kill_points
-from samebits.commands.resume_check.runs import Ending, FirstDifference, Kill
+from samebits.commands.resume_check.runs import Ending, Kill
+from samebits.commands.resume_facts import DifferenceKind, Fact, FactCode, FirstDifference
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.errors import SamebitsError
 from samebits.recording.runner import Target
@@ -36,7 +37,7 @@ def test_the_verdict_over_all_kills():
     identical = Kill(3, "identical", resumed_at=2)
     nothing = Reason.of(ReasonCode.NOTHING_RESUMED, 1, ())
     fresh = Kill(1, "identical", nothing, resumed_at=0, is_fresh=True)
-    loss = FirstDifference(4, "loss", "the loss")
+    loss = FirstDifference(4, DifferenceKind.LOSS, Fact.of(FactCode.LOSS))
     differs = Reason.of(ReasonCode.RESUMED_DIFFERS, 5, False, loss)
     different = Kill(5, "different", differs, difference=loss)
     failed = Reason.of(ReasonCode.RESUMED_RUN_FAILED, 4, Ending(1, "KeyError: 'm'"))

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 from samebits.commands.resume_check._data_position import Loaded, wrong_batch
 from samebits.commands.resume_check._state_log import Batch, StateLogLines
+from samebits.commands.resume_facts import Fact, FactCode, Part, Position
 
 
 def loaded(passes, *, drawn=""):
@@ -21,10 +22,11 @@ def loaded(passes, *, drawn=""):
 
 
 def named(whole, other, step):
-    """What is said of the first batch of a resumed run."""
+    """The fact about the first batch of a resumed run."""
     found = wrong_batch(whole, other, step, step)
     assert found is not None
-    return found.text
+    assert found.part == Part.DATA
+    return found.fact
 
 
 def test_batches_of_one_sample_in_another_order():
@@ -32,7 +34,7 @@ def test_batches_of_one_sample_in_another_order():
     whole = loaded([[[0], [1], [2], [3], [4]], [[3], [0], [4], [1], [2]]])
     other = loaded([[[1], [3], [2], [0], [4]]])
 
-    assert named(whole, other, 5).startswith("the order is different: samples 1 came where 3 were due")
+    assert named(whole, other, 5) == Fact.of(FactCode.OTHER_SAMPLES, (1,), (3,), Position(5, 0, 1))
 
 
 def test_another_order_with_augmentation():
@@ -40,7 +42,7 @@ def test_another_order_with_augmentation():
     whole = loaded([[[0], [1], [2], [3], [4]], [[3], [0], [4], [1], [2]]])
     other = loaded([[[1], [3], [2], [0], [4]]], drawn="else")
 
-    assert named(whole, other, 5).startswith("the order is different")
+    assert named(whole, other, 5).code == FactCode.OTHER_SAMPLES
 
 
 def test_a_chance_match_in_the_same_pass_does_not_hide_the_pass_that_is_repeated():
@@ -48,7 +50,8 @@ def test_a_chance_match_in_the_same_pass_does_not_hide_the_pass_that_is_repeated
     whole = loaded([[[1, 5], [2, 3], [4, 0]], [[3, 4], [0, 2], [1, 5]]])
     other = loaded([[[1, 5], [2, 3], [4, 0]]])
 
-    assert named(whole, other, 3).startswith("the batch is that of step 0 again (batch 0 of pass 0)")
+    fact = Fact.of(FactCode.BATCH_REPEATED, Position(0, 0, 0), Position(3, 0, 1), False)
+    assert named(whole, other, 3) == fact
 
 
 def test_a_batch_that_is_left_out():
@@ -56,4 +59,24 @@ def test_a_batch_that_is_left_out():
     whole = loaded([[[0], [1], [2], [3], [4]]])
     other = loaded([[[2], [3], [4]]])
 
-    assert named(whole, other, 1).startswith("the batch is that of step 2 (batch 2 of pass 0)")
+    fact = Fact.of(FactCode.BATCHES_SKIPPED, Position(2, 2, 0), Position(1, 1, 0), False)
+    assert named(whole, other, 1) == fact
+
+
+def test_a_batch_that_is_left_out_with_augmentation():
+    """The samples are known by their numbers, though their contents differ."""
+    whole = loaded([[[0], [1], [2], [3], [4]]])
+    other = loaded([[[2], [3], [4]]], drawn="else")
+
+    fact = Fact.of(FactCode.BATCHES_SKIPPED, Position(2, 2, 0), Position(1, 1, 0), True)
+    assert named(whole, other, 1) == fact
+
+
+def test_the_samples_that_were_due_with_augmentation():
+    """The place is right, what was drawn is not."""
+    whole, other = loaded([[[0], [1], [2]]]), loaded([[[1], [2]]], drawn="else")
+
+    found = wrong_batch(whole, other, 1, 1)
+
+    assert found is not None
+    assert (found.part, found.fact) == (Part.AUGMENTATION, Fact.of(FactCode.SAMPLES_CHANGED, (1,)))
