@@ -142,7 +142,7 @@ def test_all_seeds_fail(tmp_path):
     assert len(complaints(result.stderr)) == 1
     assert "0 of 10 seeds of bad.py finished" in result.stderr
     assert "no data here" in result.stderr
-    assert "8 were not started" in result.stderr
+    assert "8 more were not started" in result.stderr
     assert "see docs/reference/messages.md#spread-failed" in result.stderr
 
 
