@@ -124,16 +124,20 @@ def test_without_a_patch_nothing_is_run(script):
     assert _confirmed(found) == "no patch could be made"
 
 
-def test_rounds_end(script):
-    lines = [origin(script, 5, "hash-order", op=f"aten::op{number}") for number in range(MOST_ROUNDS + 3)]
+def test_rounds_end(tmp_path):
+    """Each patch brings out another origin, at the next line; the search ends although lines are left."""
+    script = tmp_path / "train.py"
+    count = MOST_ROUNDS + 3
+    script.write_text("".join(f"x{number} = list(set(words))\n" for number in range(count)))
+    lines = [origin(script, number + 1, "hash-order", op=f"aten::op{number}") for number in range(count)]
     verdicts, found = {}, {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines[1:], start=1):
         verdicts |= {f"fix-{number}-2": different(2, line), f"fix-{number}-op-1b": different(2, line)}
         found[f"fix-{number}-op-1b"] = origins(line)
     world = World(verdicts=verdicts, origins=found)
-    result = fix(world, script, origin(script, 5, "hash-order", op="first"))
+    result = fix(world, script, lines[0])
     assert not result.confirmed
-    assert len({name.split("-")[1] for name in world.names}) <= MOST_ROUNDS
+    assert {name.split("-")[1] for name in world.names} == {str(n + 1) for n in range(MOST_ROUNDS)}
 
 
 def compared(world, script, *names):
