@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from samebits._text.coded import Coded
 from samebits._text.str_enum import StrEnum
 
 if TYPE_CHECKING:
@@ -138,22 +139,10 @@ class Position:
     pass_number: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One fact.
+class Fact(Coded[FactCode]):
+    """One fact; other facts may be among its arguments."""
 
-    Args:
-        code: which.
-        arguments: as listed with the code: texts, numbers, positions, tuples of these, or other facts.
-    """
-
-    code: FactCode
-    arguments: tuple[Any, ...] = ()
-
-    @classmethod
-    def of(cls, code: FactCode, *arguments: object) -> Fact:
-        """Make a fact with these arguments."""
-        return cls(code, arguments)
+    __slots__ = ()
 
 
 @dataclass(frozen=True)

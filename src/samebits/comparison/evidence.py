@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from samebits._text.coded import Coded
 from samebits._text.str_enum import StrEnum
 
 if TYPE_CHECKING:
@@ -133,22 +133,10 @@ class EvidenceCode(StrEnum):
     GRADIENTS_DIFFER = "gradients-differ"
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """One observation.
+class Evidence(Coded[EvidenceCode]):
+    """One observation; other evidence may be among its arguments."""
 
-    Args:
-        code: the kind.
-        arguments: as listed with the code: texts, numbers, sites, tuples of these, or other evidence.
-    """
-
-    code: EvidenceCode
-    arguments: tuple[Any, ...] = ()
-
-    @classmethod
-    def of(cls, code: EvidenceCode, *arguments: object) -> Evidence:
-        """Make evidence with these arguments."""
-        return cls(code, arguments)
+    __slots__ = ()
 
 
 def call_of(event: Event) -> tuple[object, ...]:

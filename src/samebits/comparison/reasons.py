@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from samebits._text.coded import Coded
 from samebits._text.str_enum import StrEnum
 
 
@@ -150,22 +151,10 @@ class ReasonCode(StrEnum):
     NO_RUN_RESUMED = "no-run-resumed"
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """One reason.
+class Reason(Coded[ReasonCode]):
+    """One reason; other reasons may be among its arguments."""
 
-    Args:
-        code: which.
-        arguments: as listed with the code: texts, numbers, tuples of these, or other reasons.
-    """
-
-    code: ReasonCode
-    arguments: tuple[Any, ...] = ()
-
-    @classmethod
-    def of(cls, code: ReasonCode, *arguments: object) -> Reason:
-        """Make a reason with these arguments."""
-        return cls(code, arguments)
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ reads. A record stores the code's value and the arguments, so a value never chan
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from samebits._text.coded import Coded
 from samebits._text.str_enum import StrEnum
 
 if TYPE_CHECKING:
@@ -191,22 +191,10 @@ STORED_ARGUMENTS = {
 """The codes that a record can hold, each with its number of arguments."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """One remark.
+class Note(Coded[NoteCode]):
+    """One remark."""
 
-    Args:
-        code: its code.
-        arguments: of the code: texts, numbers or small frozen values.
-    """
-
-    code: NoteCode
-    arguments: tuple[Any, ...] = ()
-
-    @classmethod
-    def of(cls, code: NoteCode, *arguments: object) -> Note:
-        """Return a note with these arguments."""
-        return cls(code, arguments)
+    __slots__ = ()
 
 
 def listed(notes: Iterable[Note]) -> list[Note]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from samebits._text.coded import Coded
 from samebits._text.str_enum import StrEnum
 
 if TYPE_CHECKING:
@@ -39,23 +40,14 @@ class RemarkCode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Coded[RemarkCode]):
     """One remark.
 
     Args:
-        code: which.
-        arguments: as listed with the code.
         configuration: number of the configuration that it is about; None if it is about all.
     """
 
-    code: RemarkCode
-    arguments: tuple[Any, ...] = ()
     configuration: int | None = None
-
-    @classmethod
-    def of(cls, code: RemarkCode, *arguments: object) -> Remark:
-        """Make a remark with these arguments."""
-        return cls(code, arguments)
 
 
 def constant_seedings(runs: Sequence[SeedRun]) -> tuple[Seeding, ...]:
