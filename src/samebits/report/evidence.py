@@ -9,6 +9,7 @@ from samebits.comparison.results import generator_words, site_text
 from samebits.interventions import intervention_named
 from samebits.records.kinds import EventKind
 from samebits.report import reasons
+from samebits.report.vocabulary import tensor_text
 from samebits.rng.sources import title_of
 
 if TYPE_CHECKING:
@@ -174,9 +175,7 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
     EvidenceCode.SOURCE_NOT_RECORDED: "the record does not show where its contents came from",
     EvidenceCode.TOO_LONG_TO_ALIGN: "the step is too long to align: it is not known where the runs diverge",
     EvidenceCode.NOT_IN_STEP: "only one run has it, and in the wrong order: the record is damaged",
-    EvidenceCode.ONE_SIDED_TENSOR: lambda which, *tensor: (
-        f"only the {which} run has {reasons.tensor_text(*tensor)}"
-    ),
+    EvidenceCode.ONE_SIDED_TENSOR: lambda which, *tensor: f"only the {which} run has {tensor_text(*tensor)}",
     EvidenceCode.STEPS_DIFFER: _steps,
     EvidenceCode.ALREADY_DIFFERED: lambda kind, step: f"{_EARLIER[kind]} at step {step}",
     EvidenceCode.GENERATOR_STATE: _generator,

@@ -10,8 +10,8 @@ from samebits.interventions import intervention_named
 from samebits.records.notes import NoteCode, RecordedPart
 from samebits.report import evidence, reasons
 from samebits.report.reasons import loader_words as _loader
-from samebits.report.reasons import rank_words, some_names
 from samebits.report.resume_sentences import generators
+from samebits.report.vocabulary import rank_words, some_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -11,10 +11,11 @@ from samebits.comparison.ranks import LeftOutCode
 from samebits.report import evidence
 from samebits.report import json as json_report
 from samebits.report.notes import sentence
-from samebits.report.reasons import rank_words, sentence_or_none, some_names
+from samebits.report.reasons import sentence_or_none
 from samebits.report.remedy import Sources, quotation, shown_site
 from samebits.report.style import Style, count, row, shown_path
 from samebits.report.verdict_text import headline
+from samebits.report.vocabulary import rank_words, some_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING
 
 from samebits._text.printable import exit_text
 from samebits.comparison.reasons import ReasonCode
-from samebits.comparison.results import describe
-from samebits.records.kinds import Role
 from samebits.records.notes import RecordedPart
 from samebits.report.resume_reasons import RESUME_SENTENCES
+from samebits.report.vocabulary import rank_words, some_names, tensor_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from samebits._runtime.frames import Site
     from samebits.comparison.reasons import Reason, SamplerConflict
     from samebits.records.events import TensorInfo
-    from samebits.records.kinds import EventKind
+    from samebits.records.kinds import EventKind, Role
 
 _WIDTH = 120  # of the failure of a rank
 _NOT_LOADED = (126, 127)  # of the dynamic loader, and of a shell that stands for the interpreter
@@ -35,7 +34,6 @@ _STATE_PARTS = {
     RecordedPart.BACKWARD.value: "a backward pass",
     RecordedPart.LAST_STATE.value: "the last state",
 }
-_TENSOR_WORDS = {Role.PARAM: "parameter", Role.GRAD: "gradient", Role.OPTIMIZER: "optimizer state"}
 _LOST_IN = {"first": "the first run", "second": "the second run", "both": "both runs"}
 
 
@@ -48,31 +46,6 @@ def sentence(reason: Reason) -> str:
 def sentence_or_none(reason: Reason | None) -> str | None:
     """Return the reason as a sentence; None where there is none."""
     return None if reason is None else sentence(reason)
-
-
-def rank_words(numbers: Iterable[int]) -> str:
-    """Return ranks in words: `rank 1`, `ranks 0-2 and 5`."""
-    spans: list[list[int]] = []
-    for number in sorted(numbers):
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    parts = [str(a) if a == b else f"{a}{'-' if b > a + 1 else ' and '}{b}" for a, b in spans]
-    name = "rank" if len(spans) == 1 and spans[0][0] == spans[0][1] else "ranks"
-    return f"{name} " + (f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts))
-
-
-def some_names(names: Iterable[str], most: int = 3) -> str:
-    """Return the first names, and how many more there are."""
-    listed = list(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(listed[:most]) + more
-
-
-def tensor_text(role: Role, name: str, info: TensorInfo | None) -> str:
-    """Describe a tensor of the state, such as `parameter fc1.weight (f32[10])`."""
-    return f"{_TENSOR_WORDS.get(role, role)} {name}" + (f" ({describe(info)})" if info else "")
 
 
 def _other_scripts(*scripts: str) -> str:

@@ -5,25 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samebits.commands.resume_facts import LOADERS, FactCode
-from samebits.records.kinds import Role
+from samebits.report.vocabulary import ROLE_WORDS, some_names
 from samebits.rng.sources import BUILT_IN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from samebits.commands.resume_facts import Fact, Position
+    from samebits.records.kinds import Role
 
     Setting = tuple[str, str, str]
     Variable = tuple[str, Fact, int]
 
-_NAMES = 3  # of tensors, of values of an optimizer, of settings
+_SETTINGS = 3
 _SAMPLES = 4  # of a batch; its tensors too
 _VARIABLES = 4
-_ROLES: Mapping[str, str] = {
-    Role.GRAD: "gradient",
-    Role.PARAM: "parameter",
-    Role.OPTIMIZER: "optimizer state",
-}
 _GENERATORS = {
     "torch": "torch's CPU generator",
     "python": "Python's `random`",
@@ -48,33 +44,28 @@ def _generator(name: str) -> str:
     return _GENERATORS.get(name) or titles.get(name) or f"torch's generator of {name}"
 
 
-def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-    return ", ".join(names[:_NAMES]) + more
-
-
 def _clauses(clauses: Sequence[str], shown: int) -> str:
     more = f"; and {len(clauses) - shown} more" if len(clauses) > shown else ""
     return "; ".join(clauses[:shown]) + more
 
 
 def _saved(op: str, names: Sequence[str]) -> str:
-    return f"a saved value ({op})" + (f": {_names(names)}" if names else "")
+    return f"a saved value ({op})" + (f": {some_names(names)}" if names else "")
 
 
 def _tensor(role: Role, name: str, others: int, is_missing: bool) -> str:  # noqa: FBT001 - as the fact has it
     more = f" and {others} more" if others else ""
     only = " (the resumed run has none)" if is_missing else ""
-    return f"{_ROLES.get(role, role)} {name}{more}{only}"
+    return f"{ROLE_WORDS.get(role, role)} {name}{more}{only}"
 
 
 def _differ(noun: str, names: Sequence[str], total: int, step: int, is_initial: bool) -> str:  # noqa: FBT001
     fresh = " (as at the start)" if is_initial else ""
-    return f"{len(names)} of {total} {noun} differ from those before step {step}: {_names(names)}{fresh}"
+    return f"{len(names)} of {total} {noun} differ from those before step {step}: {some_names(names)}{fresh}"
 
 
 def _settings(*settings: Setting) -> str:
-    return _clauses([f"{name} is {value}, not {due}" for name, value, due in settings], _NAMES)
+    return _clauses([f"{name} is {value}, not {due}" for name, value, due in settings], _SETTINGS)
 
 
 def _variables(*variables: Variable) -> str:
@@ -159,10 +150,10 @@ _SENTENCES: Mapping[FactCode, str | Callable[..., str]] = {
     ),
     FactCode.BUFFERS_DIFFER: lambda *arguments: _differ("buffers", *arguments),
     FactCode.OPTIMIZER_EMPTY: lambda names: (
-        f"the optimizer's state is not restored: it has none, where {_names(names)} were"
+        f"the optimizer's state is not restored: it has none, where {some_names(names)} were"
     ),
     FactCode.OPTIMIZER_DIFFERS: lambda names, total: (
-        f"{len(names)} of {total} values of the optimizer's state are not restored: {_names(names)}"
+        f"{len(names)} of {total} values of the optimizer's state are not restored: {some_names(names)}"
     ),
     FactCode.SETTINGS_DIFFER: _settings,
     FactCode.GENERATORS: lambda names, state: f"{generators(names)}: {sentence(state)}",

@@ -14,9 +14,9 @@ from samebits.report.reasons import sentence_or_none
 from samebits.report.remedy import Sources, quotation, shown_site
 from samebits.report.resume_reasons import evidence_lines
 from samebits.report.resume_sentences import sentence
-from samebits.report.sentences import KIND_WORDS
 from samebits.report.style import Style, count, number, row, shown_path
 from samebits.report.verdict_text import COLOURS, headline
+from samebits.report.vocabulary import KIND_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origin, Source
     from samebits.recording.replay_results import ReplaySummary, Skipped
 
-KIND_WORDS: Mapping[str, str] = {
-    EventKind.BATCH: "a batch of the DataLoader",
-    EventKind.DRAW: "a random draw",
-    EventKind.LOSS: "the loss",
-    EventKind.GRAD: "the gradients",
-    EventKind.STEP: "the state after the step",
-    EventKind.RNG: "the random number generators",
-    EventKind.READ: "a value read out of torch",
-    EventKind.SAVE: "a saved value",
-    EventKind.COLLECTIVE: "a collective operation",
-}
 """What an event was, by its kind."""
 _FRESH = re.compile(r"random\.(Random|seed)|numpy\.random\.SeedSequence|torch\.Generator\.seed")
 _BY_KIND = {

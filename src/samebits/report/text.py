@@ -14,9 +14,10 @@ from samebits.records.kinds import EventKind
 from samebits.report import evidence
 from samebits.report.notes import gathered, sentences
 from samebits.report.remedy import Sources, fix_lines, quotation, remedy_lines, shown_site
-from samebits.report.sentences import KIND_WORDS, skipped_lines, summary_text, why
+from samebits.report.sentences import skipped_lines, summary_text, why
 from samebits.report.style import Style, number, row, shown_path
 from samebits.report.verdict_text import reported_lines, verdict_lines
+from samebits.report.vocabulary import KIND_WORDS
 from samebits.verification.results import Purpose
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ import inspect
 from pathlib import Path
 
 from samebits.comparison.reasons import Reason, ReasonCode
-from samebits.report.reasons import _SENTENCES, rank_words, sentence, some_names
+from samebits.report.reasons import _SENTENCES, sentence
+from samebits.report.vocabulary import rank_words, some_names
 
 SOURCE = Path(__file__).parents[3] / "src"
 
