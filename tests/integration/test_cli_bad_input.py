@@ -47,7 +47,7 @@ def records(tmp_path_factory):
     return folder
 
 
-def check(result: subprocess.CompletedProcess[str], *words: str, slug: str) -> None:
+def assert_refused(result: subprocess.CompletedProcess[str], *words: str, slug: str) -> None:
     """Exit status 2; one line that has these words, then the link; no traceback of ours."""
     assert result.returncode == 2, result.stderr
     lines = complaints(result.stderr)
@@ -73,7 +73,7 @@ def test_missing_script(tmp_path, command):
     """And nothing is left behind."""
     result = samebits(command, "nothing.py", cwd=tmp_path)
 
-    check(result, "nothing.py", slug="script-missing")
+    assert_refused(result, "nothing.py", slug="script-missing")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -81,7 +81,7 @@ def test_missing_module(tmp_path):
     """Found out by running."""
     result = samebits("verify", "-m", "no_such_module", cwd=tmp_path)
 
-    check(result, "no_such_module", slug="module-missing")
+    assert_refused(result, "no_such_module", slug="module-missing")
 
 
 def test_missing_script_as_json(tmp_path):
@@ -156,7 +156,7 @@ def test_script_that_uses_torch_for_nothing(tmp_path):
 
 def test_missing_record(tmp_path):
     """Named."""
-    check(samebits("show", "none.sbr", cwd=tmp_path), "none.sbr", slug="record-missing")
+    assert_refused(samebits("show", "none.sbr", cwd=tmp_path), "none.sbr", slug="record-missing")
 
 
 def test_unknown_record_version(records, tmp_path):
@@ -165,7 +165,7 @@ def test_unknown_record_version(records, tmp_path):
     with contextlib.closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA user_version = 99")
 
-    check(samebits("show", path, cwd=tmp_path), "new.sbr", "99", slug="record-version")
+    assert_refused(samebits("show", path, cwd=tmp_path), "new.sbr", "99", slug="record-version")
 
 
 @pytest.mark.parametrize("command", ["show", "compare"])
@@ -178,7 +178,7 @@ def test_truncated_record(records, tmp_path, command):
 
     result = samebits(command, path, *others, cwd=tmp_path)
 
-    check(result, "half.sbr", slug="record-damaged")
+    assert_refused(result, "half.sbr", slug="record-damaged")
     assert path.read_bytes() == data[: len(data) // 2]
 
 
@@ -187,7 +187,7 @@ def test_random_bytes_as_record(tmp_path):
     path = tmp_path / "noise.sbr"
     path.write_bytes(random.Random(0).randbytes(20_000))
 
-    check(samebits("show", path, cwd=tmp_path), "noise.sbr", slug="record-foreign")
+    assert_refused(samebits("show", path, cwd=tmp_path), "noise.sbr", slug="record-foreign")
 
 
 def test_record_of_another_script(records, tmp_path):
@@ -207,7 +207,7 @@ def test_existing_record_is_kept(records):
 
     result = samebits("run", "--record", "a.sbr", "train.py", cwd=records)
 
-    check(result, "a.sbr", "--force", slug="record-exists")
+    assert_refused(result, "a.sbr", "--force", slug="record-exists")
     assert (records / "a.sbr").read_bytes() == before
 
 
@@ -216,7 +216,7 @@ def test_unwritable_place(records, where):
     """The script is not run for nothing."""
     result = samebits("run", "--record", where, "train.py", cwd=records)
 
-    check(result, where, slug="record-unwritable")
+    assert_refused(result, where, slug="record-unwritable")
     assert "loss" not in result.stdout
 
 
@@ -235,7 +235,7 @@ def test_read_only_directory(tmp_path):
     finally:
         subprocess.run(["chattr", "-i", folder], check=True)
 
-    check(result, "fixed", slug="record-unwritable")
+    assert_refused(result, "fixed", slug="record-unwritable")
 
 
 @pytest.fixture
@@ -334,16 +334,18 @@ def test_sigkill_during_verify(tmp_path):
 def test_one_switch_with_two_values_is_refused(tmp_path):
     write(tmp_path, "train.py", "print('ran')")
     twice = samebits("run", "--seed", 3, "--set", "threads=1", "--set", "threads=2", "train.py", cwd=tmp_path)
-    check(twice, "threads", "1 and 2", slug="usage")
+    assert_refused(twice, "threads", "1 and 2", slug="usage")
     left = samebits("run", "--seed", 3, "--set", "threads=1", "--leave", "threads", "train.py", cwd=tmp_path)
-    check(left, "threads", "1 and leave", slug="usage")
+    assert_refused(left, "threads", "1 and leave", slug="usage")
     assert "ran" not in twice.stdout + left.stdout
 
 
 def test_a_rank_that_is_none_is_refused_before_a_record_is_begun(tmp_path):
     write(tmp_path, "train.py", "print('ran')")
     words = ("--per-rank-seeds", "--record", "new.sbr", "train.py")
-    check(samebits("run", "--seed", 3, *words, cwd=tmp_path, RANK="abc"), "RANK", "'abc'", slug="rank")
+    assert_refused(
+        samebits("run", "--seed", 3, *words, cwd=tmp_path, RANK="abc"), "RANK", "'abc'", slug="rank"
+    )
     assert not (tmp_path / "new.sbr").exists()
 
 

@@ -57,7 +57,7 @@ class ReasonCode(StrEnum):
     """Its failure or empty, the step or 0, exit status."""
 
     # Of ranks.
-    RANKS_PARTED = "ranks-parted"
+    RANKS_DIVERGED = "ranks-diverged"
     """Names of tensors, ranks, ranks that diverge from them, step, whether before it."""
     NO_REPLICAS = "no-replicas"
     RANKS_INCOMPLETE = "ranks-incomplete"

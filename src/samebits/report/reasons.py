@@ -127,7 +127,7 @@ def _failed_at(failure: str, step: int, status: int) -> str:
     return f"{failure or 'an exception'} ({where}, exit status {status})"
 
 
-def _ranks_parted(
+def _ranks_diverged(
     names: tuple[str, ...],
     main: tuple[int, ...],
     away: tuple[int, ...],
@@ -235,7 +235,7 @@ _SENTENCES: Mapping[ReasonCode, str | Callable[..., str]] = {
     ReasonCode.SEEN_FAILURE: "{}",
     ReasonCode.RECORD_INCOMPLETE: "its record is incomplete: {}",
     ReasonCode.FAILED_AT: _failed_at,
-    ReasonCode.RANKS_PARTED: _ranks_parted,
+    ReasonCode.RANKS_DIVERGED: _ranks_diverged,
     ReasonCode.NO_REPLICAS: "there are no replicas to compare: no parameter is to be equal",
     ReasonCode.RANKS_INCOMPLETE: _ranks_incomplete,
     ReasonCode.SAMPLES_MISSING: _samples_missing,

@@ -258,12 +258,12 @@ def verify_records(first: str, second: str) -> Verification:
     Raises:
         SamebitsError: one of them cannot be read.
     """
-    verification = compare_records(first, second)
+    verification = verification_of_records(first, second)
     comparison = with_children(verification.comparison, (first, second), Tools())
     return replace(verification, comparison=comparison)
 
 
-def compare_records(first: str | Path, second: str | Path) -> Verification:
+def verification_of_records(first: str | Path, second: str | Path) -> Verification:
     """Compare two records, without those of child processes.
 
     Args:

@@ -20,7 +20,7 @@ from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.records.kinds import EventKind, Level
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
-from samebits.verification._judge import compare_records
+from samebits.verification._judge import verification_of_records
 from samebits.verification.preconditions import check_target, check_writable
 from samebits.verification.rank_records import RankRecords, find_ranks
 
@@ -212,7 +212,7 @@ def verify_launches(first: str | Path, second: str | Path) -> LaunchComparison:
     """
     a, b = find_ranks(first), find_ranks(second)
     common = sorted(set(a.paths) & set(b.paths))
-    results = {rank: compare_records(a.paths[rank], b.paths[rank]) for rank in common}
+    results = {rank: verification_of_records(a.paths[rank], b.paths[rank]) for rank in common}
     return _combined(results, _unfit(a, b))
 
 

@@ -153,7 +153,7 @@ def _divergence(splits: list[Split]) -> Reason:
     names = tuple(s.name for s in splits if (s.step, s.before) == (first.step, first.before))
     main, *odd = first.groups
     away = tuple(sorted(rank for group in odd for rank in group))
-    return Reason.of(ReasonCode.RANKS_PARTED, names, tuple(main), away, first.step, first.before)
+    return Reason.of(ReasonCode.RANKS_DIVERGED, names, tuple(main), away, first.step, first.before)
 
 
 def _evidence(split: Split) -> Evidence:

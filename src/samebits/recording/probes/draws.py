@@ -109,11 +109,11 @@ class DrawProbe:
         self._patches.restore()
         self._static.restore()
 
-    def _replace(self, module: Any, name: str, proxy_of: Callable[..., Any], *more: Any) -> None:
+    def _replace(self, module: Any, name: str, make_proxy: Callable[..., Any], *more: Any) -> None:
         function = getattr(module, name, None)
         if function is not None:
             op = f"{module.__name__}.{name}"
-            self._patches.set(module, name, proxy_of(function, op, self._log, *more))
+            self._patches.set(module, name, make_proxy(function, op, self._log, *more))
 
     def _watch_clocks(self) -> None:
         for name in _CLOCKS:

@@ -8,6 +8,7 @@ import inspect
 import json
 import struct
 import sys
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from samebits._torch.core import (
@@ -215,8 +216,9 @@ class LazyDevices(TorchSource):
             seed_devices = devices.manual_seed_all if which == "all" else devices.manual_seed
             seed_devices(seed)
 
+    @abstractmethod
     def _is_built(self, torch: Any) -> bool:
-        raise NotImplementedError
+        """Tell whether this torch was built for the devices."""
 
 
 class Cuda(LazyDevices):
