@@ -11,9 +11,6 @@ from samebits._text.str_enum import StrEnum
 if TYPE_CHECKING:
     from samebits._runtime.frames import Site
 
-LOADERS = "the loader's"
-"""The name of a loader's own generator in the state log."""
-
 
 class Part(StrEnum):
     """The closed list of what a resumed run may fail to restore."""

@@ -1,4 +1,4 @@
-"""Names and folders of records."""
+"""Names that recording gives: of records, of their folders, of what a state log holds."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ DEFAULT_FOLDER = Path(".samebits")
 SUFFIX = ".sbr"
 FOLDER_SUFFIX = ".ranks"  # of the folder with the records of all ranks of a distributed run
 CHILDREN_SUFFIX = ".children"  # of the folder with the records of the processes that a run started
+LOADER_GENERATOR = "the loader's"
+"""The name of a loader's own generator in the state log."""
 
 
 def target_name(target: Target) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.commands.resume_facts import LOADERS, FactCode
+from samebits.commands.resume_facts import FactCode
+from samebits.recording.naming import LOADER_GENERATOR
 from samebits.report.vocabulary import ROLE_WORDS, some_names
 from samebits.rng.sources import BUILT_IN
 
@@ -24,7 +25,7 @@ _GENERATORS = {
     "torch": "torch's CPU generator",
     "python": "Python's `random`",
     "numpy": "NumPy's global generator",
-    LOADERS: "the loader's own generator",
+    LOADER_GENERATOR: "the loader's own generator",
 }
 
 

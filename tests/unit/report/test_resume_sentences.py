@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from samebits.commands.resume_facts import LOADERS, Fact, FactCode, Position
+from samebits.commands.resume_facts import Fact, FactCode, Position
+from samebits.recording.naming import LOADER_GENERATOR
 from samebits.records.kinds import Role
 from samebits.report.resume_sentences import generators, sentence
 
@@ -112,7 +113,7 @@ SAID = {
     ),
     FactCode.WORKERS_SEEDED: ((), "the workers' seeds come from there"),
     FactCode.ITERATOR_GENERATOR: (
-        (LOADERS,),
+        (LOADER_GENERATOR,),
         ("when the loader's iterator was made, the loader's own generator had another state than at the "
         "start of that pass in the whole run"),
     ),
@@ -200,7 +201,7 @@ def test_forms_of_a_sentence(code, arguments, words):
 def test_generators_in_words():
     """A name that is none of the global ones is that of a device."""
     assert generators(("opencv",)) == "OpenCV's generator"
-    assert generators(("torch", "python", "numpy", LOADERS, "cuda:0")) == (
+    assert generators(("torch", "python", "numpy", LOADER_GENERATOR, "cuda:0")) == (
         "torch's CPU generator, Python's `random`, NumPy's global generator, the loader's own generator, "
         "torch's generator of cuda:0"
     )

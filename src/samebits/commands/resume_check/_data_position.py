@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from samebits.commands.resume_facts import LOADERS, Fact, FactCode, Omission, Part, Position
+from samebits.commands.resume_facts import Fact, FactCode, Omission, Part, Position
+from samebits.recording.naming import LOADER_GENERATOR
 from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _made_from(ours: StateLogLines, theirs: StateLogLines, due: Batch, got: Batc
     a, b = _begin(ours.passes, due), _begin(theirs.passes, got)
     if a is None or b is None:
         return ()
-    name = LOADERS if LOADERS in a.generators else "torch"
+    name = LOADER_GENERATOR if LOADER_GENERATOR in a.generators else "torch"
     if a.generators.get(name) == b.generators.get(name):
         return ()
     return (Fact.of(FactCode.ITERATOR_GENERATOR, name),)

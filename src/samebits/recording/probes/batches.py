@@ -20,6 +20,7 @@ from samebits._torch.loaders import (
 )
 from samebits.digest import digest_bytes
 from samebits.recording._recorder import describe, is_tensor, recordable
+from samebits.recording.naming import LOADER_GENERATOR
 from samebits.records.events import TensorInfo
 from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import RecordedPart
@@ -260,7 +261,7 @@ class BatchLog:
         if hasattr(loader.generator, "get_state"):
             with self._recorder.quietly:
                 digest = self._recorder.digest_many([loader.generator.get_state()])
-            generators["the loader's"] = digest[:_SHORT].hex()
+            generators[LOADER_GENERATOR] = digest[:_SHORT].hex()
         workers = int(getattr(loader, "num_workers", 0) or 0)
         self._log.write("pass", step=self.step, number=number, generators=generators, workers=workers)
 
