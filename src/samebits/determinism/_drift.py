@@ -360,7 +360,8 @@ class RngWatch:
 
     def __init__(self) -> None:
         # Devices first, which is also the order of the reports when several went back at once.
-        self._readers = [source.position_reader() for source in reversed(BUILT_IN)]
+        readers = (source.position_reader() for source in reversed(BUILT_IN))
+        self._readers = [read for read in readers if read is not dict]  # the others never have a position
         self.histories: dict[str, PositionHistory] = {}
 
     def positions(self) -> dict[str, Position]:
