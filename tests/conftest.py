@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -231,6 +233,11 @@ def pytest_configure() -> None:
     # A shell starts what it runs in the background with Ctrl-C ignored, and children would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # All processes of the tests share a cache of digests, which is not the user's.
+    if "SAMEBITS_CACHE" not in os.environ:
+        folder = tempfile.mkdtemp(prefix="samebits-cache-")
+        os.environ["SAMEBITS_CACHE"] = folder
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

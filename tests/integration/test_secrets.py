@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import textwrap
 from typing import TYPE_CHECKING
 
 import pytest
@@ -120,3 +122,25 @@ def test_what_is_made_of_entropy_is_not_stored(tmp_path):
     assert len(done.stdout.split()) == 4
     for value in done.stdout.split():
         assert value.encode() not in stored
+
+
+def test_an_uncommitted_change_is_kept_without_its_secrets(tmp_path):
+    """Nor do they come out of a rebuilt folder; a value known from the environment is masked by itself."""
+    helper = 'password = "hunter2-correct"\nurl = "https://me:battery-staple@example.com"\n'
+    helper += f'other = "environment-secret"\nkey = "{SECRETS[3]}"\n'
+    write(tmp_path, "train.py", "import helper\n" + textwrap.dedent(TRAINS))
+    (tmp_path / "helper.py").write_text("")
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "one"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True, capture_output=True)
+    (tmp_path / "helper.py").write_text(helper)
+    (tmp_path / "untracked.py").write_text(helper)
+    (tmp_path / "train.py").write_text("import untracked\n" + (tmp_path / "train.py").read_text())
+    done = samebits("run", "train.py", cwd=tmp_path, MY_API_KEY="environment-secret")
+    assert done.returncode == 0, done.stderr
+    check_masked(stored(tmp_path))
+    again = samebits("rebuild", ".samebits/train-1.sbr", "--into", "again", cwd=tmp_path)
+    assert "missing: secrets" in again.stdout, again.stderr
+    files = [path for path in (tmp_path / "again").rglob("*") if path.is_file()]
+    assert {"changes.patch", "run.sh"} < {path.name for path in files}
+    check_masked(b"".join(path.read_bytes() for path in files))

@@ -21,7 +21,7 @@ from samebits.environment.torch_build import collect_torch
 from samebits.errors import SamebitsError
 from samebits.rng.active import PROCESS
 from samebits.rng.states import save_states
-from samebits.switches.table import TABLE
+from samebits.switches.table import switch_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,13 +29,11 @@ if TYPE_CHECKING:
 
 # Of the recorded facts, those whose change can change bits.
 _COMPARED = ("torch", "cuda", "cudnn", "mkl", "onednn", "capability", "gpus", "numpy")
-# An action done once in a process, not a setting: `off` does not tell whether the script itself has done it.
-_ONE_TIME = ("prepare-vector-math",)
 
 
 def collect_environment() -> dict[str, dict[str, str]]:
     """Return versions, hardware and switches of this process, as JSON would give them back."""
-    return {"versions": _versions(), "switches": _switches()}
+    return {"versions": _versions(), "switches": switch_values()}
 
 
 def _versions() -> dict[str, str]:
@@ -46,17 +44,6 @@ def _versions() -> dict[str, str]:
         versions |= {"onednn": facts.onednn, "capability": facts.capability}
         versions["gpus"] = ", ".join(f"{gpu.name} ({gpu.multiprocessors})" for gpu in facts.gpus)
     return versions
-
-
-def _switches() -> dict[str, str]:
-    """Return the value of every switch that this process has, except of libraries that are not imported."""
-    values = {}
-    for switch in TABLE:
-        handle = switch.handle
-        known = not handle.module or handle.module in sys.modules
-        if switch.name not in _ONE_TIME and known and not handle.missing():
-            values[switch.name] = handle.read()
-    return values
 
 
 def changes(saved: dict[str, dict[str, str]], here: dict[str, dict[str, str]]) -> list[str]:

@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING, Any
 from samebits.cli.script_parser import whole_number
 from samebits.digest import native
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
-from samebits.interventions.plan import check_interventions, why_not
+from samebits.interventions.plan import check_interventions, combine, why_not
 from samebits.interventions.table import INTERVENTIONS
 from samebits.portable.backends.library import check_backend
+from samebits.recording.launch import Launch
 from samebits.rng.seeds import check_seed
 from samebits.rng.states import current_rank
 from samebits.switches.switch import LEFT_ALONE, Control
-from samebits.switches.table import environment_for
+from samebits.switches.table import environment_for, holds_layout
 from samebits.verification.preconditions import refuse_missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from samebits.cli.script_parser import ScriptParser
+    from samebits.recording.runner import Target
+    from samebits.recording.settings import RecordingSettings
 
 # The script seeds itself, and no switch is touched.
 _ONLY_PORTABLE = Control(all_switches=False, on_drift="ignore", workers=False, portable=True)
@@ -177,6 +180,18 @@ def control_variables(control: Control | None) -> dict[str, str]:
     for warning in plan.warnings:
         print(f"samebits: {warning}", file=sys.stderr)
     return dict(plan.variables)
+
+
+def planned_launch(target: Target, settings: RecordingSettings) -> Launch:
+    """Return the launch of one recorded run, with the variables that its control and interventions need.
+
+    What they replace of the user's is told on stderr.
+    """
+    control = settings.control
+    variables = control_variables(control)
+    plan = combine(settings.interventions, control, {**os.environ, **variables})
+    fixed = plan.fixed_layout or holds_layout(control)
+    return Launch(target, settings.to_json(), {**variables, **plan.environment}, fixed_layout=fixed)
 
 
 def seed_text(text: str) -> int:

@@ -14,20 +14,18 @@ from samebits.cli.options import (
     add_recording_options,
     chosen_interventions,
     control_of,
-    control_variables,
+    planned_launch,
     wants_progress,
 )
 from samebits.cli.script_parser import ScriptParser
 from samebits.cli.terminal import write
 from samebits.environment.distributed import rank_facts
 from samebits.errors import SamebitsError
-from samebits.interventions.plan import combine
 from samebits.recording.closing import ending_text
-from samebits.recording.launch import Launch, launch, replace_process
+from samebits.recording.launch import launch, replace_process
 from samebits.recording.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
-from samebits.recording.settings import RecordingSettings
+from samebits.recording.settings import Inventory, RecordingSettings
 from samebits.records.kinds import Level
-from samebits.switches.table import holds_layout
 from samebits.verification.preconditions import check_named, check_target, check_writable
 from samebits.verification.rank_records import given_rank_record, rank_record
 
@@ -70,6 +68,16 @@ class RunCommand:
             help="the record (default: .samebits/SCRIPT-N.sbr), or in a distributed run the folder for the "
             "records of all ranks (default: .samebits/SCRIPT-N.ranks)",
         )
+        parser.add_argument(
+            "--no-data",
+            action="store_true",
+            help="keep no digests of the data files that the script reads",
+        )
+        parser.add_argument(
+            "--no-changes",
+            action="store_true",
+            help="do not keep what was changed since the commit (secrets of known kinds are always masked)",
+        )
         parser.add_argument("--force", action="store_true", help="overwrite the record if it exists")
         return parser.parse_command(arguments)
 
@@ -91,12 +99,11 @@ class RunCommand:
             control=control,
             interventions=interventions,
             ranks=ranks,
+            inventory=Inventory(
+                not options.no_changes, not options.no_data and (ranks is None or not ranks.rank)
+            ),
         )
-        variables = control_variables(control)
-        plan = combine(interventions, control, {**os.environ, **variables})
-        fixed = plan.fixed_layout or holds_layout(control)
-        environment = {**variables, **plan.environment}
-        request = Launch(options.target, settings.to_json(), environment, fixed_layout=fixed)
+        request = planned_launch(options.target, settings)
         if in_place:
             replace_process(request)
         outcome = launch(request)

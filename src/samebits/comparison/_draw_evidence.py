@@ -10,8 +10,8 @@ from samebits.causes import Cause, OriginKind
 from samebits.comparison._alignment import site_key
 from samebits.comparison._generator_states import differing_seeds
 from samebits.comparison.draw_pairs import DrawPair, differing_draws
+from samebits.comparison.environments import threads_per_op
 from samebits.comparison.evidence import Evidence, EvidenceCode
-from samebits.environment import threads_per_op
 from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:

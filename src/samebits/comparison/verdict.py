@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from samebits._text.masking import MASK, NOT_RECORDED
 from samebits.comparison._step_findings import reported_findings, step_findings, value_finding
 from samebits.comparison._threads import survey_runs
+from samebits.comparison.environments import FactDifference, compare_environments
 from samebits.comparison.origin import find_origins
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
-from samebits.environment import FactDifference, bit_relevant_differences
 from samebits.errors import SamebitsError
 from samebits.records.kinds import Level
 from samebits.records.notes import Note, NoteCode, listed, lost_state
@@ -224,8 +224,7 @@ def _by_chance(result: Survey) -> list[Note]:
 
 
 def _environment(a: RunInfo, b: RunInfo) -> list[Note]:
-    stopped = a.status != b.status and "stopped" in {a.status, b.status}
-    facts = bit_relevant_differences(a.environment, b.environment, one_was_stopped=stopped)
+    facts = [difference.fact for difference in compare_environments(a, b).differences]
     if a.torch and b.torch and a.torch != b.torch and not any(fact.path in _OF_TORCH for fact in facts):
         facts.insert(0, FactDifference(("torch", "version"), a.torch, b.torch))
     notes = [Note.of(NoteCode.ENVIRONMENT, fact) for fact in facts[:_LISTED]]

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from samebits.environment._differences import FactDifference, bit_relevant_differences, threads_per_op
 from samebits.environment.snapshot import (
+    TAKEN,
     Environment,
     StartFacts,
     collect,
     collect_at_start,
+    fact_at,
     numeric_variables,
+    table_at,
+    with_inventory,
     with_torch,
 )
 
 __all__ = [
+    "TAKEN",
     "Environment",
-    "FactDifference",
     "StartFacts",
-    "bit_relevant_differences",
     "collect",
     "collect_at_start",
+    "fact_at",
     "numeric_variables",
-    "threads_per_op",
+    "table_at",
+    "with_inventory",
     "with_torch",
 ]

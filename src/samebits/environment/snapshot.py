@@ -1,164 +1,28 @@
-"""The snapshot of the environment that a record keeps: machine, operating system, packages, repository."""
+"""The snapshot of the environment that a record keeps: machine, packages, settings, code and data."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
-import re
-import subprocess
 import sys
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samebits.environment._differences import TAKEN
+from samebits.environment.files import DataFacts, FileDigest, collect_code, local_modules
+from samebits.environment.hardware import MachineFacts, collect_machine
+from samebits.environment.packages import (
+    Distribution,
+    collect_distributions,
+    collect_libraries,
+    collect_packages,
+)
+from samebits.environment.repository import Patch, SourceFacts, collect_patch, collect_source
 from samebits.environment.torch_build import TorchBuild, TorchFacts, collect_build, collect_torch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-# Numeric libraries choose their code by these.
-_RELEVANT_FLAGS = frozenset((
-    "sse4_1", "sse4_2", "avx", "avx2", "fma", "f16c", "avx_vnni",
-    "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16",
-    "amx_tile", "amx_int8", "amx_bf16", "amx_fp16",
-    "asimd", "asimdhp", "asimddp", "sve", "sve2", "bf16", "i8mm", "sme",
-))  # fmt: skip
-
-
-@dataclass(frozen=True)
-class MachineFacts:
-    """The machine.
-
-    Args:
-        system: such as `Linux 6.1.0`.
-        libc: the C library, whose mathematical functions Python and the C++ library use.
-        architecture: such as `x86_64`.
-        processor: the name by which it describes itself.
-        instructions: vector instruction sets that it has and by which numeric libraries choose their code.
-        cpus: the number of processors that this process may use.
-        gpu_driver: the version of NVIDIA's driver, empty if there is none.
-    """
-
-    system: str
-    libc: str
-    architecture: str
-    processor: str
-    instructions: tuple[str, ...]
-    cpus: int
-    gpu_driver: str
-
-
-def _collect_machine() -> MachineFacts:
-    """Return the facts about the machine, as the system describes it."""
-    described = _describe_processor()
-    flags = (described.get("flags") or described.get("Features") or "").split()
-    affinity = getattr(os, "sched_getaffinity", None)
-    return MachineFacts(
-        system=f"{platform.system()} {platform.release()}",
-        libc=" ".join(platform.libc_ver()).strip(),
-        architecture=platform.machine(),
-        processor=described.get("model name") or platform.processor(),
-        instructions=tuple(sorted(_RELEVANT_FLAGS.intersection(flags))),
-        cpus=len(affinity(0)) if affinity else os.cpu_count() or 0,
-        gpu_driver=_find_driver(),
-    )
-
-
-def _describe_processor() -> dict[str, str]:
-    """Return the description of the first processor: a large machine describes hundreds alike."""
-    described: dict[str, str] = {}
-    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
-        for line in file:
-            name, colon, value = line.partition(":")
-            if not colon:
-                break
-            described[name.strip()] = value.strip()
-    return described
-
-
-def _find_driver() -> str:
-    with suppress(OSError):
-        words = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8", errors="replace").split()
-        return next((word for word in words if word[0].isdigit() and "." in word), "")
-    return ""
-
-
-_NUMERIC = re.compile(
-    r"^lib(mkl_|iomp|gomp|omp|openblas|scipy_openblas|blis|cblas|lapack|dnnl|cudart|cudnn|cublas|cusparse|cusolver"
-    r"|cufft|curand|nccl|nvrtc|cuda\b|MIOpen|rocblas|hipblas|rccl|m-|m\.so|mvec)[^/]*\.(so|dylib)[^/]*$"
-)
-_GIT_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class SourceFacts:
-    """The repository that the script is in.
-
-    Args:
-        commit: the commit that is checked out.
-        changed: whether tracked files differ from it.
-    """
-
-    commit: str
-    changed: bool
-
-
-def collect_packages() -> dict[str, str]:
-    """Return the version of each distribution of which a module is imported, standard library aside."""
-    packages = {}
-    for name, module in list(sys.modules.items()):
-        if "." in name or name.startswith("_") or name in sys.stdlib_module_names or name == "samebits":
-            continue
-        version = vars(module).get("__version__") if hasattr(module, "__dict__") else None
-        if not isinstance(version, str):  # asking the module instead could run its code
-            version = _installed_version(name) if getattr(module, "__spec__", None) else None
-        if version:
-            packages[name] = version
-    return dict(sorted(packages.items()))
-
-
-def _collect_libraries() -> tuple[str, ...]:
-    """Return the numeric libraries that are loaded: what is installed may be another version."""
-    names = set()
-    with suppress(OSError), Path("/proc/self/maps").open(encoding="utf-8", errors="replace") as file:
-        for line in file:
-            name = line.rstrip("\n").rpartition("/")[2]
-            if _NUMERIC.match(name):
-                names.add(name)
-    return tuple(sorted(names))
-
-
-def collect_source(directory: Path) -> SourceFacts | None:
-    """Ask git for the commit of a directory; None if there is no git, no repository or no commit.
-
-    Args:
-        directory: in the repository.
-    """
-    # Git must neither refresh its index on disk nor start a monitor of the repository's files.
-    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(directory)]
-    command += ["status", "--porcelain=v2", "--branch", "--untracked-files=no"]
-    try:
-        answer = subprocess.run(
-            command, capture_output=True, check=True, timeout=_GIT_SECONDS, stdin=subprocess.DEVNULL
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
-    lines = answer.stdout.decode(errors="replace").splitlines()
-    commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid ")), "(initial)")
-    changed = any(not line.startswith("#") for line in lines)
-    return None if commit == "(initial)" else SourceFacts(commit, changed)
-
-
-def _installed_version(name: str) -> str | None:
-    try:
-        from importlib import metadata  # late: it imports twenty modules, and most packages need no question
-
-        return metadata.version(name)
-    except Exception:  # noqa: BLE001 - it is not installed, or a module of the script's stands for a standard one
-        return None
+    from collections.abc import Callable, Mapping
 
 
 _PREFIXES = (
@@ -169,6 +33,9 @@ _PREFIXES = (
     "OMP_", "KMP_", "GOMP_",
     "PYTHONHASHSEED", "PYTHONMALLOC", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD",
 )  # fmt: skip
+TAKEN = "taken"
+"""A key in facts that are not those of the end of a run: the moment at which they were taken."""
+
 _SECRETS = ("TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "API_KEY", "ACCESS_KEY", "PRIVATE")
 _LONGEST_VALUE = 300
 
@@ -198,6 +65,11 @@ class Environment:
         packages: version of each imported distribution.
         libraries: file names of the numeric libraries that are loaded.
         source: None when the script is not in a git repository.
+        switches: the values of the switches, by name; without those that are among the variables.
+        distributions: the installed packages, by normalised name.
+        code: the script and each imported module of the user's own, by name.
+        patch: what was changed since the commit of `source`.
+        data: the data files that the run read; None where nobody watched.
     """
 
     machine: MachineFacts
@@ -207,6 +79,11 @@ class Environment:
     packages: dict[str, str]
     libraries: tuple[str, ...]
     source: SourceFacts | None
+    switches: dict[str, str] = field(default_factory=dict)
+    distributions: dict[str, Distribution] = field(default_factory=dict)
+    code: dict[str, FileDigest] = field(default_factory=dict)
+    patch: Patch | None = None
+    data: DataFacts | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as JSON would give them back."""
@@ -236,7 +113,7 @@ class StartFacts:
 
 def collect_at_start() -> StartFacts:
     """Read the facts, except those that take long or will change: git, packages, libraries, torch's state."""
-    return StartFacts(_collect_machine(), _collect_python(), numeric_variables(os.environ))
+    return StartFacts(collect_machine(), _collect_python(), numeric_variables(os.environ))
 
 
 def with_torch(facts: StartFacts, torch: Any) -> StartFacts:
@@ -249,21 +126,41 @@ def with_torch(facts: StartFacts, torch: Any) -> StartFacts:
     return replace(facts, torch=collect_build(torch))
 
 
-def collect(directory: Path | None = None) -> Environment:
+def collect(directory: Path | None = None, switches: Mapping[str, str] | None = None) -> Environment:
     """Read the facts: torch's only when it is imported already, CUDA's only when it is in use.
 
     Args:
         directory: its git commit is read; by default the directory of the running script.
+        switches: the values of the switches, from `switches.table.switch_values`.
     """
+    variables = numeric_variables(os.environ)
     return Environment(
-        machine=_collect_machine(),
+        machine=collect_machine(),
         python=_collect_python(),
         torch=collect_torch(sys.modules.get("torch")),
-        variables=numeric_variables(os.environ),
+        variables=variables,
         packages=collect_packages(),
-        libraries=_collect_libraries(),
-        source=collect_source(directory or _script_directory()),
+        libraries=collect_libraries(),
+        source=collect_source(directory or _folder_of("")),
+        switches={name: value for name, value in (switches or {}).items() if name not in variables},
     )
+
+
+def with_inventory(
+    facts: Environment, folder: str, script: str, mask: Callable[[str], str] | None = None
+) -> Environment:
+    """Return the facts with what another machine needs to repeat the run: packages, code, changes.
+
+    Args:
+        facts: of this process.
+        folder: the working folder when the run began.
+        script: its path; empty for a module.
+        mask: masks secrets in the changes; None leaves the changes out.
+    """
+    patch = None
+    if mask is not None and facts.source is not None:
+        patch = collect_patch(_folder_of(script), local_modules(script).values(), folder, mask)
+    return replace(facts, distributions=collect_distributions(), code=collect_code(script), patch=patch)
 
 
 def _collect_python() -> PythonFacts:
@@ -281,6 +178,20 @@ def numeric_variables(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _script_directory() -> Path:
-    script = getattr(sys.modules.get("__main__"), "__file__", None)
-    return Path(script).parent if isinstance(script, str) else Path()
+def _folder_of(script: str) -> Path:
+    """Return the folder of the script, by default of `__main__`, which loses its path when it has ended."""
+    path = script or getattr(sys.modules.get("__main__"), "__file__", None)
+    return Path(path).parent if isinstance(path, str) else Path()
+
+
+def fact_at(facts: object, *path: str) -> Any:
+    """Return the fact at a path of keys; None where a record, perhaps from elsewhere, has none."""
+    for name in path:
+        facts = facts.get(name) if isinstance(facts, dict) else None
+    return facts
+
+
+def table_at(facts: object, *path: str) -> dict[str, Any]:
+    """Return the table of facts at a path of keys; empty where there is none."""
+    table = fact_at(facts, *path)
+    return table if isinstance(table, dict) else {}

@@ -1,41 +1,10 @@
-"""Torch's own report of its build, its threads, its switches and its GPUs."""
+"""Torch's own report of its build, its threads and its GPUs."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from typing import Any
-
-# Each is read by following its name from the module `torch`; what a release lacks is left out.
-# The older `allow_tf32` is read only where `fp32_precision` is missing: torch refuses it once that was set.
-_SWITCHES = (
-    "are_deterministic_algorithms_enabled",
-    "is_deterministic_algorithms_warn_only_enabled",
-    "utils.deterministic.fill_uninitialized_memory",
-    "get_default_dtype",
-    "get_float32_matmul_precision",
-    "backends.fp32_precision",
-    "backends.cuda.matmul.fp32_precision",
-    "backends.cuda.matmul.allow_fp16_reduced_precision_reduction",
-    "backends.cuda.matmul.allow_bf16_reduced_precision_reduction",
-    "backends.cuda.matmul.allow_fp16_accumulation",
-    "backends.cuda.preferred_blas_library",
-    "backends.cuda.preferred_linalg_library",
-    "backends.cuda.flash_sdp_enabled",
-    "backends.cuda.mem_efficient_sdp_enabled",
-    "backends.cuda.cudnn_sdp_enabled",
-    "backends.cuda.math_sdp_enabled",
-    "backends.cudnn.enabled",
-    "backends.cudnn.benchmark",
-    "backends.cudnn.deterministic",
-    "backends.cudnn.conv.fp32_precision",
-    "backends.cudnn.rnn.fp32_precision",
-    "backends.mkldnn.enabled",
-    "backends.mkldnn.deterministic",
-    "backends.mkldnn.matmul.fp32_precision",
-    "backends.mkldnn.conv.fp32_precision",
-)
-_OLDER_SWITCHES = ("backends.cuda.matmul.allow_tf32", "backends.cudnn.allow_tf32")
 
 
 @dataclass(frozen=True)
@@ -73,7 +42,7 @@ class TorchFacts:
         mkl: like the next two, the version that torch was built with; empty if without.
         capability: instruction set that torch's own CPU kernels use.
         threads: by which pool, as in effect now.
-        switches: settings that influence bits, by their path in `torch`.
+        default_dtype: such as `torch.float32`.
         gpus: empty while CUDA is not in use: asking would start it.
     """
 
@@ -86,7 +55,7 @@ class TorchFacts:
     openmp: str
     capability: str
     threads: dict[str, int]
-    switches: dict[str, str]
+    default_dtype: str
     gpus: tuple[GpuFacts, ...]
 
 
@@ -109,7 +78,7 @@ def collect_torch(torch: Any) -> TorchFacts | None:
         openmp=build.openmp,
         capability=build.capability,
         threads=_collect_threads(torch),
-        switches=_collect_switches(torch),
+        default_dtype=_text(torch, "get_default_dtype"),
         gpus=_collect_gpus(torch),
     )
 
@@ -142,13 +111,6 @@ def _collect_threads(torch: Any) -> dict[str, int]:
     }
     counts = {name: _find(rf"{function}\(\) : (\d+)", answer) for name, function in names.items()}
     return {name: int(count) for name, count in counts.items() if count}
-
-
-def _collect_switches(torch: Any) -> dict[str, str]:
-    values = {path: _read(torch, path) for path in _SWITCHES}
-    if values["backends.cuda.matmul.fp32_precision"] is None:
-        values.update({path: _read(torch, path) for path in _OLDER_SWITCHES})
-    return {path: str(value) for path, value in values.items() if value is not None}
 
 
 def _collect_gpus(torch: Any) -> tuple[GpuFacts, ...]:

@@ -7,31 +7,34 @@ import dataclasses
 import math
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from samebits import environment
-from samebits._runtime.frames import calling_frame
+from samebits._runtime.frames import calling_frame, ignored
 from samebits._runtime.imports import PostImport
 from samebits._text.masking import Masker
 from samebits._torch.core import COMPILER_RULES, compiled_graphs, hide_from_compiler
 from samebits.environment.distributed import KEY as RANKS
+from samebits.environment.files import digest_data
 from samebits.recording._recorder import Recorder, TensorReader
 from samebits.recording._scalars import ValueLog
 from samebits.recording._steps import ReferenceLimit, SchedulingNoise, StepLimit
+from samebits.recording.probes.data_files import DataFilesProbe
 from samebits.recording.probes.draws import DrawProbe
 from samebits.recording.probes.file_effects import EarlierFiles, EffectsProbe
 from samebits.recording.settings import RecordingSettings
-from samebits.recording.terminal_row import Progress
+from samebits.recording.terminal_row import Progress, show_digesting
 from samebits.records.events import RunInfo
 from samebits.records.kinds import Level
 from samebits.records.notes import Note, NoteCode
 from samebits.records.writer import FLUSH_SECONDS, RecordWriter
 from samebits.rng.active import PROCESS
 from samebits.rng.sources import RECORDED, package_of
+from samebits.switches.table import switch_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from samebits._runtime.frames import Site
     from samebits.recording.probes.assembly import ProbeSet
@@ -90,7 +93,12 @@ class RecordingSession:
         self._probes: ProbeSet | None = None
         self._draws = DrawProbe(self.recorder)
         self._earlier = None if settings.earlier is None else EarlierFiles(settings.earlier)
-        self._installed: list[ProbeSet | DrawProbe | EarlierFiles | EffectsProbe] = []
+        self._installed: list[ProbeSet | DrawProbe | EarlierFiles | EffectsProbe | DataFilesProbe] = []
+        watched = settings.inventory is not None and settings.inventory.data
+        self._data = DataFilesProbe(_beside(settings, "data-read"), _own_paths(settings)) if watched else None
+        self._folder = _working_folder()
+        self._script = _script_of(command)
+        self._mask = masker.text
         self._values = ValueLog(self.recorder, settings.values) if settings.values else None
         self._unrecorded: dict[str, Site | None] = {}
         self._noise = SchedulingNoise(settings.scheduling_noise) if settings.scheduling_noise else None
@@ -110,6 +118,9 @@ class RecordingSession:
             recorder.steps.listen(effects)
             self._installed.append(effects)
             effects.install()
+        if self._data is not None:
+            self._installed.append(self._data)
+            self._data.install()
         recorder.start()
         PROCESS.recorded_steps = self._steps
         self._imports.on_torch(self._install)
@@ -150,6 +161,7 @@ class RecordingSession:
         if self._noise is not None:
             self._noise.stop()
         recorder = self.recorder
+        read = None if self._data is None else self._data.paths()
         try:
             self._draws.record_end()
             if self._probes is not None:
@@ -164,19 +176,32 @@ class RecordingSession:
                 self._values.remove()
             while self._installed:  # last first: some replace the same function
                 self._installed.pop().remove()
-        torch = sys.modules.get("torch")
+        torch, facts = sys.modules.get("torch"), self._facts_at_end()
         self.writer.update(
             status=ending.status,
             exit_status=ending.exit_status,
             failure=ending.failure,
             steps=recorder.step,
             torch=str(getattr(torch, "__version__", "")),
-            environment=self._environment(environment.collect()),
+            environment=self._environment(facts),
             control=control or {},
             notes=self._notes(),
             replay=self._probes.replay_facts() if self._probes is not None else {},
         )
+        if read is not None:  # last, because it may take long, and the run may be killed meanwhile
+            with ignored():
+                data = digest_data(read, self._folder, show_digesting)
+                self.writer.update(environment=self._environment(dataclasses.replace(facts, data=data)))
         self.writer.close(single=single)
+
+    def _facts_at_end(self) -> environment.Environment:
+        inventory, script = self.settings.inventory, self._script
+        facts = environment.collect(Path(script).parent if script else None, switch_values())
+        if inventory is not None:
+            with ignored():  # whatever the script did to the modules that this needs, its record is closed
+                mask = self._mask if inventory.changes else None
+                facts = environment.with_inventory(facts, self._folder, script, mask)
+        return facts
 
     @property
     def broken(self) -> str:
@@ -235,6 +260,19 @@ class RecordingSession:
         return (*notes, *self.recorder.failures.notes())
 
 
+def _working_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was deleted
+        return ""
+
+
+def _script_of(command: tuple[str, ...]) -> str:
+    """Return the absolute path of the script that runs, empty for a module or a script that is no file."""
+    path = os.path.abspath(command[0]) if command and command[0] != "-m" else ""
+    return path if os.path.isfile(path) else ""
+
+
 def _shortened(command: str) -> str:
     one_line = " ".join(command.split())
     return one_line if len(one_line) <= _MOST_CHARACTERS else f"{one_line[:_MOST_CHARACTERS]}…"
@@ -242,8 +280,12 @@ def _shortened(command: str) -> str:
 
 def _own_paths(settings: RecordingSettings) -> tuple[str, ...]:
     """Return the beginnings of samebits' own paths in a run: the record, files beside it, the reference."""
-    beside = os.path.splitext(settings.record)[0] + "."
-    return beside, settings.reference
+    return _beside(settings, ""), settings.reference
+
+
+def _beside(settings: RecordingSettings, ending: str) -> str:
+    """Return the path of a file of samebits' own beside the record."""
+    return f"{os.path.splitext(settings.record)[0]}.{ending}"
 
 
 def _unless(earlier: EarlierFiles, limit: ReferenceLimit) -> Callable[[tuple[TensorInfo, ...], bytes], None]:
@@ -273,8 +315,6 @@ def record(path: str | Path, *, level: str = "step", overwrite: bool = True) -> 
         SamebitsError: the record cannot be written.
         ValueError: there is no such level.
     """
-    from pathlib import Path
-
     settings = RecordingSettings(record=str(path), level=Level(level), overwrite=overwrite)
     session = RecordingSession(settings, tuple(sys.argv))
     session.start()

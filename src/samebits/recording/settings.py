@@ -14,6 +14,19 @@ ENVIRONMENT_NAME = "SAMEBITS_SETTINGS"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a record holds for another machine that repeats its run, beside packages and digests of the code.
+
+    Args:
+        changes: what was changed since the commit, as a patch.
+        data: digests of the data files that the run read.
+    """
+
+    changes: bool = True
+    data: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class EarlierRun:
     """The time in which an earlier run of the same script was going on.
 
@@ -63,6 +76,8 @@ class RecordingSettings:
         effects: file that gets a note of whether the run changes or takes anything outside of itself (see
             `EffectsProbe`); empty if it is not watched.
         moved: the folder in which the script runs, and the user's own of which it is a copy.
+        inventory: what the record holds for another machine that repeats the run; None for nothing, as in a
+            verification, whose runs are all on one machine.
         count_reads: until the script trains, each value that it reads counts as a step. For further runs of a
             script that is known never to train: without it, there are no steps by which to ask for a part.
         kill_after: the run kills itself (SIGKILL) right after this many optimizer steps.
@@ -98,6 +113,7 @@ class RecordingSettings:
     child: bool = False
     shown_as: str = ""
     count_reads: bool = False
+    inventory: Inventory | None = None
 
     @property
     def fixes_addresses(self) -> bool:
@@ -119,6 +135,8 @@ class RecordingSettings:
         """Read what `to_json` wrote."""
         fields = json.loads(text)
         fields["level"] = Level(fields["level"])
+        if fields["inventory"] is not None:
+            fields["inventory"] = Inventory(**fields["inventory"])
         fields["excluded"] = tuple(fields["excluded"])
         fields["interventions"] = tuple(fields["interventions"])
         if fields["substitution"] is not None:

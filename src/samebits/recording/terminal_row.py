@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from samebits.records.events import TensorInfo
 
 _LEAST_ROWS = 4
+_WORTH_SHOWING = 1 << 30  # bytes
 _INTERVAL_S = 0.2
 # ECMA-48 and DEC VT100: IND (down one line, scrolling at the bottom) and CUU (up one line) make room below
 # the cursor and leave its column alone. DECSC and DECRC save and restore the cursor, DECSTBM sets which rows
@@ -138,3 +139,18 @@ class Progress:
 def status_text(parts: list[str]) -> str:
     """Join the parts of a line of status."""
     return " · ".join(parts)
+
+
+def show_digesting(done: int, total: int) -> None:
+    """Show on a terminal how much data was digested at the end of a run, if that takes long.
+
+    Args:
+        done: bytes so far.
+        total: bytes in all.
+    """
+    if total < _WORTH_SHOWING or not sys.stderr.isatty():
+        return
+    share = f"{done / total:.0%} of {total / 1e9:.1f} GB"
+    shown = f"samebits: digesting the data that was read, {share} (Ctrl-C skips it)" if done < total else ""
+    sys.stderr.write(f"\r{_ERASE}{shown}")
+    sys.stderr.flush()

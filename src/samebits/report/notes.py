@@ -9,6 +9,7 @@ from samebits.errors import SamebitsError
 from samebits.interventions import intervention_named
 from samebits.records.notes import NoteCode, RecordedPart
 from samebits.report import evidence, reasons
+from samebits.report.environments import fact_difference
 from samebits.report.reasons import loader_words as _loader
 from samebits.report.resume_sentences import generators
 from samebits.report.vocabulary import rank_words, some_names
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from samebits._runtime.frames import Site
     from samebits.comparison.reasons import Reason
-    from samebits.environment import FactDifference
     from samebits.records.kinds import EventKind
     from samebits.records.notes import Note
     from samebits.verification.results import Stress
@@ -26,36 +26,6 @@ if TYPE_CHECKING:
 _MOST_NAMES = 5
 _MOST_INTERVENTIONS = 6
 _MOST_CHILDREN = 8
-_FACTS = {
-    ("source", "commit"): "commit of the script's repository",
-    ("source", "changed"): "uncommitted changes in the script's repository",
-    ("python", "version"): "Python version",
-    ("python", "implementation"): "Python implementation",
-    ("python", "hash_seed"): "hash seed of Python",
-    ("python", "optimize"): "`-O` level of Python",
-    ("torch", "version"): "torch version",
-    ("torch", "git"): "torch build",
-    ("torch", "cuda"): "CUDA version of torch",
-    ("torch", "cudnn"): "cuDNN version",
-    ("torch", "mkl"): "MKL version",
-    ("torch", "onednn"): "oneDNN version",
-    ("torch", "openmp"): "OpenMP version",
-    ("torch", "capability"): "CPU instruction set that torch uses",
-    ("torch", "gpus"): "GPUs",
-    ("machine", "architecture"): "processor architecture",
-    ("machine", "processor"): "processor",
-    ("machine", "instructions"): "vector instructions of the processor",
-    ("machine", "libc"): "C library",
-    ("machine", "gpu_driver"): "GPU driver",
-    ("libraries",): "numeric libraries loaded",
-}
-# Tables of facts: the name of one entry, and the word for a missing one.
-_TABLES = {
-    ("torch", "threads"): ("{} threads", "unknown"),
-    ("torch", "switches"): ("torch.{}", "missing"),
-    ("variables",): ("environment variable {}", "not set"),
-    ("packages",): ("package {}", "not imported"),
-}
 _PARTS = {
     RecordedPart.BACKWARD: "a backward pass",
     RecordedPart.BATCH: "a batch",
@@ -109,21 +79,6 @@ def gathered(notes: Sequence[Note]) -> list[str]:
         return sentences(notes)
     others = [note for note in notes if note.code is not NoteCode.NOT_PLACED]
     return [*sentences(others), f"{_NOT_PLACED} at {len(missing)} operations (--verbose lists them)"]
-
-
-def fact_difference(fact: FactDifference) -> str:
-    """Name a fact that differs between two environments, with its values."""
-    if fact.entry is None:
-        name, missing = _FACTS[fact.path], "unknown"
-    else:
-        form, missing = _TABLES[fact.path]
-        name = form.format(fact.entry)
-    if fact.is_list:
-        sides = ((fact.first, "the first"), (fact.second, "the second"))
-        only = "; ".join(f"only {side} has {items}" for items, side in sides if items)
-        return f"{name}: {only or 'in another order'}"
-    first, second = (missing if value is None else value for value in (fact.first, fact.second))
-    return f"{name}: {first} and {second}"
 
 
 def _interventions(*names: str) -> str:

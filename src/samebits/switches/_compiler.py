@@ -6,7 +6,18 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits._torch.core import COMPILER_CONFIG, CORE_FLAGS, config_probe
-from samebits.switches.switch import BOTH, KINDS, PORTABLE, Handle, Switch, When, as_text, from_text
+from samebits.environment.influence import Results
+from samebits.switches.switch import (
+    BOTH,
+    KINDS,
+    PORTABLE,
+    Handle,
+    Switch,
+    When,
+    affecting,
+    as_text,
+    from_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +70,7 @@ def _compiler(name: str, entry: str, why: str, kind: str = "switch") -> Switch:
     return Switch(name, CompilerFlag(entry, kind), When.ANY, None, PORTABLE, why, _CONFIG)
 
 
-COMPILER = (
+_ENTRIES = (
     Switch(
         "inductor-deterministic",
         CompilerFlag("deterministic"),
@@ -98,3 +109,4 @@ COMPILER = (
         "sums are split according to the size of the hardware",
     ),
 )
+COMPILER = affecting((Results.COMPILED,), _ENTRIES)

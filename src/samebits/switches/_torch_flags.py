@@ -16,6 +16,7 @@ from samebits._torch.core import (
     native_filter,
     precision_functions,
 )
+from samebits.environment.influence import BY_ONEDNN, BY_THREADS, Results
 from samebits.switches.switch import (
     BOTH,
     CONTEXT,
@@ -28,6 +29,7 @@ from samebits.switches.switch import (
     Handle,
     Switch,
     When,
+    affecting,
     as_text,
     from_text,
 )
@@ -280,6 +282,7 @@ ALGORITHMS = (
         TORCH,
         cost="slower convolutions",
         default="off",
+        affects=(Results.CUDA,),
     ),
     Switch(
         "cudnn-benchmark",
@@ -291,6 +294,7 @@ ALGORITHMS = (
         TORCH,
         cost="convolutions of fixed shapes are not tuned",
         default="off",
+        affects=(Results.CUDA,),
     ),
     Switch(
         "mkldnn-deterministic",
@@ -301,6 +305,7 @@ ALGORITHMS = (
         "oneDNN may pick primitives that add in whatever order the parts are completed",
         "oneDNN docs, primitive attributes: deterministic mode",
         default="off",
+        affects=BY_ONEDNN,
     ),
     Switch(
         "prepare-vector-math",
@@ -312,14 +317,15 @@ ALGORITHMS = (
         "accuracy",
         "pytorch#188792; measured, torch 2.13.0 under load",
         default="off",
+        affects=(Results.ACTIVATIONS,),
     ),
 )
 CUDNN = (
     _held("cudnn-enabled", "without cuDNN, other kernels run", CONTEXT),
     _held("cudnn-benchmark-limit", "it limits how many kernels are timed", "torch.backends docs", "limit"),
     _held("cudnn-depthwise-kernel", _KERNEL, CONTEXT, "word"),
-    _held("mkldnn-enabled", "without oneDNN, other kernels run", MEASURED),
 )
+ONEDNN = (_held("mkldnn-enabled", "without oneDNN, other kernels run", MEASURED),)
 # The legacy settings before the new ones: setting the former changes the latter, never the reverse (measured,
 # torch 2.13.0), and switches are set and restored in the order of the table.
 PRECISION = (
@@ -379,4 +385,12 @@ THREADS = (
     _held("threads", "sums are split among the threads, so their number changes the bits", MEASURED, "count"),
     _held("interop-threads", "scripted code may run in parallel", "PyTorch docs, CPU threading", "count"),
 )
-FLAGS = ALGORITHMS + CUDNN + PRECISION + LIBRARY_CHOICE + ATTENTION + THREADS
+FLAGS = (
+    *ALGORITHMS,
+    *affecting((Results.CUDA,), CUDNN),
+    *affecting(BY_ONEDNN, ONEDNN),
+    *affecting((Results.PRODUCTS, Results.CONVOLUTIONS, Results.RECURRENT), PRECISION),
+    *affecting((Results.CUDA,), LIBRARY_CHOICE),
+    *affecting((Results.ATTENTION,), ATTENTION),
+    *affecting(BY_THREADS, THREADS),
+)

@@ -8,6 +8,7 @@ from importlib.util import cache_from_source, find_spec
 from typing import TYPE_CHECKING
 
 from samebits._runtime.address_layout import layout_is_fixed, why_layout_cannot_be_fixed
+from samebits.environment.influence import Results
 from samebits.switches.switch import BOTH, Handle, Switch, When
 from samebits.switches.variables import Variable
 
@@ -88,6 +89,7 @@ LAYOUT = Switch(
     "Linux man-pages, personality(2), ADDR_NO_RANDOMIZE",
     cost="the script's modules that have no byte code are compiled in every run",
     default=RANDOM,
+    affects=(Results.SETS,),
 )
 
 
@@ -100,6 +102,7 @@ HASH_SEED = Switch(
     "hashes of strings, and so the order of sets, differ from process to process",
     "Python docs, PYTHONHASHSEED; lightning#2156",
     str.isdecimal,
+    affects=(Results.SETS,),
 )
 
 

@@ -7,8 +7,10 @@ import re
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from samebits.environment.influence import Results
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 LEFT_ALONE = "leave"
 
@@ -164,6 +166,7 @@ class Switch(NamedTuple):
         accepts: tells whether a value that the user chose keeps the promise too; it then stays.
         cost: what setting it costs; empty when no cost is known.
         default: its value when nobody chose one; it is replaced without a warning.
+        affects: the results that it can change.
     """
 
     name: str
@@ -176,10 +179,16 @@ class Switch(NamedTuple):
     accepts: Callable[[str], bool] | None = None
     cost: str = ""
     default: str = ""
+    affects: tuple[Results, ...] = (Results.ALL,)
 
     def keeps(self, value: str) -> bool:
         """Tell whether the value keeps the promise: it is the table's own, or accepted."""
         return value == self.value or (self.accepts is not None and self.accepts(value))
+
+
+def affecting(results: tuple[Results, ...], switches: Iterable[Switch]) -> tuple[Switch, ...]:
+    """Return switches that all change the same results."""
+    return tuple(switch._replace(affects=results) for switch in switches)
 
 
 def as_text(raw: Any) -> str:

@@ -23,6 +23,8 @@ LOOSE_LAYOUT = (
     "addresses cannot be fixed here, so everything that depends on their order (sets of objects, sorting by "
     "id) may differ from run to run"
 )
+# An action done once in a process, not a setting: `off` does not tell whether the script itself has done it.
+_ONE_TIME = ("prepare-vector-math",)
 WAITING, SET, HELD, KEPT = "waiting", "set", "held", "kept"
 MISSING, TOO_LATE, FAILED = "missing", "too-late", "failed"
 
@@ -108,6 +110,18 @@ def _check_value(switch: Switch, value: str) -> None:
     if expected:
         message = f"the switch {switch.name!r} cannot be {value!r}; expected {expected}, or `{LEFT_ALONE}`"
         raise SamebitsError(message, slug="switch-value")
+
+
+def switch_values() -> dict[str, str]:
+    """Return the value of every switch that this process has, except of libraries that are not imported."""
+    has_torch = hasattr(sys.modules.get("torch"), "Tensor")  # else it is a `torch.py` of the user's own
+    values = {}
+    for switch in TABLE:
+        handle = switch.handle
+        known = not handle.module or (has_torch and handle.module in sys.modules)
+        if switch.name not in _ONE_TIME and known and not handle.missing():
+            values[switch.name] = handle.read()
+    return values
 
 
 def holds_layout(control: Control | None) -> bool:

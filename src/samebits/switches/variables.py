@@ -5,7 +5,18 @@ from __future__ import annotations
 import os
 import re
 
-from samebits.switches.switch import ANYTHING, BOTH, MEASURED, PORTABLE, TITAN, Handle, Switch, When
+from samebits.environment.influence import BY_ATEN, BY_MKL, BY_ONEDNN, BY_THREADS, Results
+from samebits.switches.switch import (
+    ANYTHING,
+    BOTH,
+    MEASURED,
+    PORTABLE,
+    TITAN,
+    Handle,
+    Switch,
+    When,
+    affecting,
+)
 
 ENVIRONMENT = "PyTorch docs, CUDA environment variables"
 MEGATRON = "Megatron-LM megatron/training/determinism.py"
@@ -61,8 +72,11 @@ def _dynamic_off(value: str) -> bool:
     return value.lower() in {"false", "0"}
 
 
-def _held(name: str, values: tuple[str, str], when: When, why: str, source: str) -> Switch:
-    return Switch(name, Variable(name, values), when, None, PORTABLE, why, source)
+def _held(
+    name: str, values: tuple[str, str], when: When, why: str, source: str,
+    affects: tuple[Results, ...] = (Results.ALL,),
+) -> Switch:  # fmt: skip
+    return Switch(name, Variable(name, values), when, None, PORTABLE, why, source, affects=affects)
 
 
 _NCCL = "it can change the order in which NCCL adds"
@@ -140,6 +154,7 @@ LIBRARIES = (
         "when transformers calls flash-attn, its backward pass adds with atomics",
         "transformers/modeling_flash_attention_utils.py:696, 5.23.0",
         cost="a slower backward pass of attention",
+        affects=(Results.ATTENTION,),
     ),
     Switch(
         "NVTE_ALLOW_NONDETERMINISTIC_ALGO",
@@ -149,6 +164,7 @@ LIBRARIES = (
         BOTH,
         "Transformer Engine picks attention kernels that add with atomics",
         MEGATRON,
+        affects=(Results.ATTENTION,),
     ),
     Switch(
         "MAMBA_DETERMINISTIC",
@@ -158,6 +174,7 @@ LIBRARIES = (
         BOTH,
         "the backward pass of mamba-ssm adds with atomics",
         MEGATRON,
+        affects=(Results.CUDA,),
     ),
     Switch(
         "CAUSAL_CONV1D_DETERMINISTIC",
@@ -167,6 +184,7 @@ LIBRARIES = (
         BOTH,
         "the backward pass of causal-conv1d adds with atomics (1.6.0 and later know the variable)",
         MEGATRON,
+        affects=(Results.CUDA,),
     ),
     Switch(
         "TORCHINDUCTOR_DETERMINISTIC",
@@ -177,15 +195,31 @@ LIBRARIES = (
         "torch.compile picks kernels by timing them, in every thread and process that compiles",
         "torch/_inductor/config.py, 2.13.0",
         cost="compiled kernels are not tuned",
+        affects=(Results.COMPILED,),
     ),
-    _held("TORCHINDUCTOR_BATCH_INVARIANT", _BIT, When.ANY, _KERNEL, "torch/_inductor/config.py, 2.15"),
-    _held("TORCHINDUCTOR_NUMERICS", ANYTHING, When.ANY, _KERNEL, "torch/_inductor/config.py, 2.15"),
+    _held(
+        "TORCHINDUCTOR_BATCH_INVARIANT",
+        _BIT,
+        When.ANY,
+        _KERNEL,
+        "torch/_inductor/config.py, 2.15",
+        (Results.COMPILED,),
+    ),
+    _held(
+        "TORCHINDUCTOR_NUMERICS",
+        ANYTHING,
+        When.ANY,
+        _KERNEL,
+        "torch/_inductor/config.py, 2.15",
+        (Results.COMPILED,),
+    ),
     _held(
         "TRITON_CACHE_AUTOTUNING",
         _BIT,
         When.ANY,
         "the first run times kernels, and later runs read its choice from a cache",
         "triton#9368",
+        (Results.COMPILED,),
     ),
     _held(
         "TRITON_CACHE_DIR",
@@ -193,6 +227,7 @@ LIBRARIES = (
         When.ANY,
         "the cache holds kernels that were chosen by timing",
         "triton#9368",
+        (Results.COMPILED,),
     ),
     _held(
         "TORCHINDUCTOR_CACHE_DIR",
@@ -200,6 +235,7 @@ LIBRARIES = (
         When.ANY,
         "the cache holds kernels that were chosen by timing",
         "torch/_inductor docs",
+        (Results.COMPILED,),
     ),
     _held("TORCH_DISABLE_NATIVE_JIT", _BIT, When.IMPORT, _KERNEL, "torch/_native, 2.15"),
     _held("TORCH_DISABLE_NATIVE_AOT", _BIT, When.IMPORT, _KERNEL, "torch/_native, 2.15"),
@@ -298,10 +334,18 @@ PROCESSOR = (
         When.IMPORT,
         "sums are split among the threads; torchrun sets it to 1",
         MEASURED,
+        BY_THREADS,
     ),
-    _held("MKL_NUM_THREADS", _COUNT, When.IMPORT, "products are split among the threads", MEASURED),
     _held(
-        "ATEN_CPU_CAPABILITY", ANYTHING, When.IMPORT, "another vector width adds in another order", MEASURED
+        "MKL_NUM_THREADS", _COUNT, When.IMPORT, "products are split among the threads", MEASURED, BY_THREADS
+    ),
+    _held(
+        "ATEN_CPU_CAPABILITY",
+        ANYTHING,
+        When.IMPORT,
+        "another vector width adds in another order",
+        MEASURED,
+        BY_ATEN,
     ),
     _held(
         "ONEDNN_MAX_CPU_ISA",
@@ -309,14 +353,41 @@ PROCESSOR = (
         When.IMPORT,
         "it changes the results of convolutions, LSTMs and bf16 products",
         MEASURED,
+        BY_ONEDNN,
     ),
-    _held("MKL_CBWR", ANYTHING, When.IMPORT, "it changes the results of matrix products and SVD", MEASURED),
+    _held(
+        "MKL_CBWR",
+        ANYTHING,
+        When.IMPORT,
+        "it changes the results of matrix products and SVD",
+        MEASURED,
+        BY_MKL,
+    ),
     _held(
         "MKL_ENABLE_INSTRUCTIONS",
         ANYTHING,
         When.IMPORT,
         "it makes MKL pick other kernels",
         "Intel oneMKL docs",
+        BY_MKL,
     ),
 )
-VARIABLES = CUDA + LIBRARIES + GROUPS + PROCESSOR
+HARMLESS = frozenset((
+    "CUDA_CACHE_MAXSIZE", "CUDA_CACHE_PATH", "CUDA_DEVICE_ORDER", "CUDA_HOME", "CUDA_MODULE_LOADING",
+    "CUDA_PATH", "DNNL_VERBOSE", "KMP_AFFINITY", "KMP_BLOCKTIME", "MALLOC_CHECK_", "MKL_VERBOSE",
+    "NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_HOME", "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME",
+    "OMP_DISPLAY_ENV", "OMP_PLACES", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "ONEDNN_VERBOSE",
+    "OPENBLAS_VERBOSE", "PYTORCH_KERNEL_CACHE_PATH", "TORCHINDUCTOR_CACHE_DIR", "TORCH_CPP_LOG_LEVEL",
+    "TORCH_CUDA_ARCH_LIST", "TORCH_DISTRIBUTED_DEBUG", "TORCH_EXTENSIONS_DIR", "TORCH_HOME", "TORCH_LOGS",
+    "TORCH_LOGS_OUT", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_DUMP_ON_TIMEOUT",
+    "TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_SHOW_CPP_STACKTRACES", "TORCH_SHOW_DISPATCH_TRACE",
+    "TORCH_TRACE", "TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_PRINT_AUTOTUNING",
+))  # fmt: skip
+"""Variables that say where something is kept or what is printed. By themselves they change no bits."""
+
+VARIABLES = (
+    *affecting((Results.CUDA,), CUDA),
+    *LIBRARIES,
+    *affecting((Results.COLLECTIVES,), GROUPS),
+    *PROCESSOR,
+)

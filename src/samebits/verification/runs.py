@@ -27,7 +27,7 @@ from samebits.verification.results import Purpose, ScriptRun, Stress
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from samebits.environment import FactDifference
+    from samebits.comparison.environments import FactDifference
     from samebits.recording.launch import Outcome
     from samebits.recording.runner import Target
     from samebits.recording.settings import RecordingSettings

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-from dataclasses import asdict
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from samebits.environment import (
-    Environment,
-    FactDifference,
-    bit_relevant_differences,
-    collect,
-    collect_at_start,
-)
-from samebits.environment.snapshot import SourceFacts, collect_packages, collect_source
+from samebits.environment import Environment, collect
+from samebits.environment.packages import collect_packages
+from samebits.environment.repository import SourceFacts, collect_source
 from samebits.environment.torch_build import GpuFacts, collect_torch
-from samebits.report.notes import fact_difference
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,13 +37,10 @@ def test_torch_is_not_imported_for_its_facts() -> None:
 
 
 def test_torch_as_it_stands() -> None:
-    """Build, threads and switches are those in effect when collect() is called."""
+    """Build, threads and dtype are those in effect when collect() is called."""
     code = "import torch, samebits.environment as e; torch.set_num_threads(1)\n"
-    code += "torch.use_deterministic_algorithms(True)\n"
-    code += "torch.utils.deterministic.fill_uninitialized_memory = False\n"
-    code += (
-        "torch.backends.cudnn.benchmark = True; before = set(sys.modules); facts = e.collect().to_dict()\n"
-    )
+    code += "torch.set_default_dtype(torch.float64)\n"
+    code += "before = set(sys.modules); facts = e.collect().to_dict()\n"
     code += "print(json.dumps([facts, torch.__version__, torch.backends.cpu.get_cpu_capability(),"
     code += " [name for name in set(sys.modules) - before if name.startswith('torch')],"
     code += " torch.cuda.is_initialized()]))"
@@ -60,9 +49,7 @@ def test_torch_as_it_stands() -> None:
     found = facts["torch"]
     assert (found["version"], found["capability"]) == (version, capability)
     assert found["threads"]["intra-op"] == 1
-    assert found["switches"]["are_deterministic_algorithms_enabled"] == "True"
-    assert found["switches"]["utils.deterministic.fill_uninitialized_memory"] == "False"
-    assert found["switches"]["backends.cudnn.benchmark"] == "True"
+    assert found["default_dtype"] == "torch.float64"
     assert (found["gpus"], imported, cuda) == ([], [], False)
     assert facts["packages"]["torch"] == version
     assert facts["variables"]["ATEN_CPU_CAPABILITY"] == "default"
@@ -83,14 +70,6 @@ def test_the_facts_of_a_start_need_no_torch() -> None:
     assert "switches" not in build
     assert later.pop("taken")
     assert later.items() <= end.items()
-
-
-def test_a_killed_run_has_no_differences_that_only_its_end_would_tell(facts: dict[str, Any]) -> None:
-    """A variable that a script sets itself is unknown at its start."""
-    start = {"taken": "at the start of the run", **collect_at_start().to_dict(), "variables": {}}
-    start["machine"] = {**facts["machine"], "processor": "other"}
-
-    assert told(bit_relevant_differences(start, facts)) == ["processor: other and AMD EPYC"]
 
 
 def test_facts_are_json() -> None:
@@ -211,17 +190,6 @@ def test_git_may_be_missing_slow_or_hostile(tmp_path: Path, monkeypatch: pytest.
     assert time.monotonic() - start < 5
 
 
-class RefusingMatmul:
-    """Refuses its newer setting, as torch does when the older one was used."""
-
-    allow_tf32 = False
-
-    @property
-    def fp32_precision(self) -> str:
-        """Never known."""
-        raise RuntimeError
-
-
 def fake_torch() -> Any:
     """Return a torch with CUDA in use, of a release that lacks most things and refuses others."""
     torch = SimpleNamespace(__version__="2.6.0+cu124")
@@ -229,8 +197,7 @@ def fake_torch() -> Any:
     gpu = SimpleNamespace(name="GPU 0", major=9, minor=0, multi_processor_count=132)
     torch.cuda = SimpleNamespace(is_initialized=lambda: True, device_count=lambda: 1)
     torch.cuda.get_device_properties = lambda _: gpu
-    cudnn = SimpleNamespace(version=lambda: 90100, allow_tf32=True)
-    torch.backends = SimpleNamespace(cudnn=cudnn, cuda=SimpleNamespace(matmul=RefusingMatmul()))
+    torch.backends = SimpleNamespace(cudnn=SimpleNamespace(version=lambda: 90100))
     return torch
 
 
@@ -240,101 +207,7 @@ def test_a_torch_that_lacks_or_refuses_facts() -> None:
     assert found is not None
     assert (found.version, found.cuda, found.cudnn, found.mkl) == ("2.6.0+cu124", "12.4", "90100", "")
     assert found.gpus == (GpuFacts("GPU 0", "9.0", 132, 0),)
-    assert found.switches == {"backends.cuda.matmul.allow_tf32": "False", "backends.cudnn.allow_tf32": "True"}
     assert collect_torch(ModuleType("torch")) is not None
-
-
-@pytest.fixture
-def facts() -> dict[str, Any]:
-    """Facts with a value in each place."""
-    found = collect().to_dict()
-    found["torch"] = {"version": "2.13.0", "capability": "AVX512", "threads": {"intra-op": 8}, "cudnn": ""}
-    found["torch"] |= {"switches": {"backends.cudnn.benchmark": "True"}, "gpus": []}
-    found["machine"] |= {"instructions": ["avx2", "avx512f", "fma"], "processor": "AMD EPYC"}
-    found["source"] = {"commit": "abc", "changed": False}
-    found["variables"] = {"MKL_CBWR": "COMPATIBLE"}
-    return found
-
-
-def test_the_same_environment_has_no_differences(facts: dict[str, Any]) -> None:
-    """Also after a round through JSON."""
-    assert bit_relevant_differences(facts, json.loads(json.dumps(facts))) == []
-
-
-def told(differences: list[FactDifference]) -> list[str]:
-    """The differences as a user reads them."""
-    return [fact_difference(each) for each in differences]
-
-
-def test_differences_are_named_in_plain_words(facts: dict[str, Any]) -> None:
-    """One line each, in order of importance; facts that change no bits are left out."""
-    other = copy.deepcopy(facts)
-    other["machine"] |= {"cpus": 999, "system": "Linux 0.1", "instructions": ["avx2", "fma", "sve"]}
-    other["torch"] |= {"capability": "AVX2", "threads": {"intra-op": 1}, "cudnn": "90100"}
-    other["torch"]["switches"] = {"backends.cudnn.benchmark": "False"}
-    other["torch"]["gpus"] = [{"name": "H200", "multiprocessors": 132}]
-    other["source"]["changed"] = True
-    other["variables"] = {"OMP_NUM_THREADS": "1"}
-    other["packages"] = {**facts["packages"], "pytest": "1.0", "scipy\n": "2" * 500}
-
-    assert told(bit_relevant_differences(facts, other)) == [
-        "uncommitted changes in the script's repository: no and yes",
-        "cuDNN version: none and 90100",
-        "CPU instruction set that torch uses: AVX512 and AVX2",
-        "GPUs: only the second has name=H200 multiprocessors=132",
-        "vector instructions of the processor: only the first has avx512f; only the second has sve",
-        "intra-op threads: 8 and 1",
-        "torch.backends.cudnn.benchmark: True and False",
-        "environment variable MKL_CBWR: COMPATIBLE and not set",
-        "environment variable OMP_NUM_THREADS: not set and 1",
-        f"package pytest: {pytest.__version__} and 1.0",
-        f"package scipy: not imported and {'2' * 77}...",
-    ]
-
-
-def test_a_run_that_was_stopped_says_nothing_of_what_is_imported_later(facts: dict[str, Any]) -> None:
-    """Twin runs are stopped where they differ; a package of another version differs all the same."""
-    whole = copy.deepcopy(facts)
-    whole["packages"] = {**facts["packages"], "pytest": "1.0", "tabulate": "0.10.0"}
-    whole["libraries"] = [*facts["libraries"], "libopenblas.so"]
-    whole["variables"] = {"MKL_CBWR": "AVX2", "TORCHINDUCTOR_CACHE_DIR": "cache"}
-
-    assert told(bit_relevant_differences(facts, whole, one_was_stopped=True)) == [
-        "environment variable MKL_CBWR: COMPATIBLE and AVX2",
-        f"package pytest: {pytest.__version__} and 1.0",
-    ]
-    assert len(bit_relevant_differences(facts, whole)) == 5
-
-
-def test_facts_from_elsewhere_may_be_anything(facts: dict[str, Any]) -> None:
-    """A killed run has none; a forged record may hold values of any type."""
-    assert bit_relevant_differences({}, facts) == []
-    for value in (
-        None,
-        5,
-        "text",
-        [],
-        [{}],
-        {"version": {"a": [1]}},
-        {"threads": 7},
-        {"threads": {"x\ny": [[]]}},
-    ):
-        for place in facts:
-            for line in told(bit_relevant_differences({**facts, place: value}, facts)):
-                assert "\n" not in line
-
-
-def test_every_name_is_a_fact() -> None:
-    """A fact that is renamed must not fall out of the comparison unnoticed."""
-    from samebits.environment._differences import _FACTS, _TABLES
-
-    found = collect().to_dict() | {"torch": asdict(collect_torch(fake_torch()))}
-    found["source"] = {"commit": "", "changed": False}
-    for path in [*_FACTS, *_TABLES]:
-        value: Any = found
-        for name in path:
-            assert name in value, path
-            value = value[name]
 
 
 def test_it_is_frozen() -> None:

@@ -6,9 +6,9 @@ import pytest
 from sentence_support import text_reason
 
 from samebits._runtime.frames import Site
+from samebits.comparison.environments import FactDifference
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import Confirmation
-from samebits.environment import FactDifference
 from samebits.records.notes import STORED_ARGUMENTS, Note, NoteCode, RecordedPart, listed
 from samebits.report.notes import _PARTS, _SENTENCES, fact_difference, sentence
 from samebits.verification.results import Stress

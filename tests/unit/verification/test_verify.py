@@ -10,8 +10,8 @@ from fake_runs import IDENTICAL, FakeRecord, World, different, finding, request
 from sentence_support import notes_of, reason_of, text_note, text_reason
 
 from samebits._runtime.address_layout import can_fix_layout
+from samebits.comparison.environments import FactDifference
 from samebits.comparison.results import Comparison, OriginSearch
-from samebits.environment import FactDifference
 from samebits.errors import SamebitsError
 from samebits.records.notes import Note, NoteCode
 from samebits.verification import verify

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from samebits._runtime.child_bootstrap import AS_A_SCRIPT, python_code
-from samebits._runtime.package import LOCATION
-from samebits._runtime.processes import ended_with_parent
 from samebits.commands.doctor.environment import (
     Cpus,
     DigestCheck,
@@ -25,13 +18,13 @@ from samebits.commands.doctor.environment import (
     SwitchView,
     Torch,
 )
-from samebits.environment.snapshot import collect_source
+from samebits.commands.fresh_process import ask_fresh_process
+from samebits.environment.repository import collect_source
 from samebits.errors import SamebitsError
-from samebits.recording.launch import interpreter_options
 from samebits.recording.naming import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 
 _CHILD_CODE = """\
@@ -39,8 +32,6 @@ from samebits.commands.doctor.probe import main
 main(sys.argv[2:], startup_modules)
 """
 _T = TypeVar("_T")
-_SECONDS = 180.0
-_LONGEST_REASON = 200
 
 
 def collect(folder: Path, imports: frozenset[str] | None = None) -> EnvironmentSnapshot:
@@ -81,63 +72,7 @@ def _from_json(kind: Callable[..., _T], facts: dict[str, Any]) -> _T:
 
 
 def _ask(folder: Path, *, with_torch: bool) -> tuple[dict[str, Any] | None, str]:
-    """Return the answer of a child process, or None and the reason."""
-    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as printed:
-        number = answer.fileno()
-        command = [
-            *_interpreter(),
-            "-c",
-            python_code(AS_A_SCRIPT, _CHILD_CODE),
-            LOCATION,
-            str(number),
-            str(folder),
-        ]
-        command.append("1" if with_torch else "0")
-        try:
-            # Whatever a package prints while it is imported must not mix with our report.
-            status = subprocess.run(
-                command,
-                check=False,
-                timeout=_SECONDS,
-                pass_fds=(number,),
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=printed,
-                preexec_fn=ended_with_parent(),
-            ).returncode
-        except subprocess.TimeoutExpired:
-            return None, f"it took more than {_SECONDS:.0f} seconds"
-        text = _all_of(answer)
-        if text:
-            facts: dict[str, Any] = json.loads(text)
-            return facts, ""
-        return None, _describe_end(status, _all_of(printed))
-
-
-def _all_of(file: IO[bytes]) -> bytes:
-    file.seek(0)
-    return file.read()
-
-
-def _describe_end(status: int, printed: bytes) -> str:
-    lines = printed.decode(errors="replace").strip().splitlines() or [""]
-    if status < 0:
-        return f"Python was ended by {_signal_name(-status)}"
-    return f"Python ended with status {status} {lines[-1]}".strip()[:_LONGEST_REASON]
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _interpreter() -> Sequence[str]:
-    if not sys.executable:
-        message = "sys.executable is empty; expected the path of the Python interpreter that samebits runs in"
-        raise SamebitsError(message, slug="no-interpreter")
-    return [sys.executable, *interpreter_options(sys.orig_argv)]
+    return ask_fresh_process(_CHILD_CODE, (str(folder), "1" if with_torch else "0"))
 
 
 def check_record_folder(directory: Path, source: Path) -> RecordFolder:

@@ -1,0 +1,115 @@
+"""The environment of this machine, as a recorded run would meet it here."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from samebits.commands.fresh_process import ask_fresh_process
+from samebits.environment import TAKEN, collect, table_at
+from samebits.environment.files import digest_data, digest_file
+from samebits.environment.packages import collect_distributions
+from samebits.errors import SamebitsError
+from samebits.switches.table import switch_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from samebits.environment.files import DataFacts
+    from samebits.records.events import RunInfo
+
+HERE = "here"
+_CHILD_CODE = """\
+from samebits.commands.environment_here import main
+main(sys.argv[2:])
+"""
+
+
+def environment_here(recorded: RunInfo) -> RunInfo:
+    """Return the facts of this machine, its packages, and the files of a recorded run as they are now.
+
+    Nothing of the run is executed; torch is imported in a fresh process.
+
+    Args:
+        recorded: the run.
+
+    Raises:
+        SamebitsError: a fresh process could not tell; `environment-here`.
+    """
+    facts, failure = ask_fresh_process(_CHILD_CODE, (json.dumps(_wanted(recorded)),))
+    if facts is None:
+        message = (
+            f"a fresh Python process did not tell its environment: {failure}; expected `import torch` to work"
+        )
+        raise SamebitsError(message, slug="environment-here")
+    return replace(recorded, environment=facts)
+
+
+def _wanted(recorded: RunInfo) -> dict[str, Any]:
+    """Return what is asked for: the script and the names of code and data that the run used."""
+    environment = recorded.environment
+    script = "" if recorded.command[:1] == ("-m",) or not recorded.command else recorded.command[0]
+    return {
+        "script": script,
+        "code": list(table_at(environment, "code")),
+        "data": [name for name in table_at(environment, "data", "files") if not name.endswith("/")],
+    }
+
+
+def main(arguments: list[str]) -> None:
+    """Write the facts of this process as JSON.
+
+    Args:
+        arguments: number of an open file for the answer, and what is asked for (`_wanted`).
+    """
+    answer, wanted = int(arguments[0]), json.loads(arguments[1])
+    folder = os.path.dirname(os.path.abspath(wanted["script"])) if wanted["script"] else os.getcwd()
+    _import_torch()
+    facts = collect(Path(folder), switch_values())
+    facts = replace(facts, distributions=collect_distributions(), data=_data(wanted["data"]))
+    told = {**facts.to_dict(), TAKEN: HERE, "code": _code(wanted, folder)}
+    if not wanted["code"]:
+        del told["code"]
+    os.write(answer, json.dumps(told).encode())
+
+
+def _data(names: Iterable[str]) -> DataFacts:
+    """Return the digests of files by the names that a record has; one that is not here is left out."""
+    paths = [os.path.abspath(os.path.expanduser(name)) for name in names]
+    return digest_data([path for path in paths if os.path.isfile(path)], os.getcwd())
+
+
+def _import_torch() -> None:
+    import importlib
+
+    try:
+        importlib.import_module("torch")
+    except ImportError:
+        return
+
+
+def _code(wanted: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """Return the contents of the modules that the run used, where they are found as an import would."""
+    code = {}
+    for name in wanted["code"]:
+        is_script = os.path.basename(wanted["script"]) == name
+        path = wanted["script"] if is_script else _find(name, (folder, *sys.path))
+        contents = digest_file(path) if path else None
+        if contents is not None:
+            code[name] = asdict(contents)
+    return code
+
+
+def _find(module: str, folders: Iterable[str]) -> str:
+    """Return the file of a module without importing the packages that it is in."""
+    inside = module.replace(".", os.sep)
+    for folder in folders:
+        for end in (".py", f"{os.sep}__init__.py"):
+            path = os.path.join(folder, inside + end)
+            if os.path.isfile(path):
+                return path
+    return ""

@@ -1,0 +1,236 @@
+"""A folder from which a recorded run can be made again on another machine."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tarfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from samebits._text.files import write_whole
+from samebits.commands.rerun import repeated_target
+from samebits.environment import fact_at, table_at
+from samebits.environment.files import sha256_of
+from samebits.errors import SamebitsError
+from samebits.switches.variables import HARMLESS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from samebits.records.events import RunInfo
+
+GOLDEN = "golden.sbr"
+CODE = "code"
+_SHARED = 0o644
+_PROGRAM = 0o755
+_MOST_SECONDS = 600
+_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
+_VERSION = re.compile(r"[A-Za-z0-9.+!_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What was written, and what is missing to make the run again.
+
+    Args:
+        folder: that holds it.
+        files: their names, in the order in which they are used.
+        code: whether the code is in it.
+        unlike: modules whose code is not as it was in the run.
+        left_out: changed files that the record knows by digest only.
+        masked: whether secrets are masked in the patch.
+        data: names of the data files that the run read, with their SHA-256.
+        python: version of Python.
+    """
+
+    folder: str
+    files: tuple[str, ...]
+    code: bool
+    unlike: tuple[str, ...]
+    left_out: tuple[str, ...]
+    masked: bool
+    data: tuple[tuple[str, str], ...]
+    python: str
+
+
+def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> Rebuilt:
+    """Write a folder with the packages, the code and the command of a recorded run.
+
+    Args:
+        record: is copied into the folder, to check the new run against.
+        recorded: its run.
+        folder: must be empty or new.
+        repository: a clone of the repository that the run was in; the commit is taken from it.
+
+    Raises:
+        SamebitsError: the record has no inventory (`rebuild-inventory`); the folder is not empty
+            (`rebuild-folder`); as of `repeated_target`.
+    """
+    facts = recorded.environment
+    if not table_at(facts, "distributions"):
+        message = (
+            f"{record} does not hold what is needed to rebuild its environment; expected a record that "
+            "`samebits run` made, of a run that was not killed"
+        )
+        raise SamebitsError(message, slug="rebuild-inventory")
+    repeated_target(recorded)
+    _prepare(folder)
+    files = [GOLDEN, "requirements.txt", "constraints.txt"]
+    shutil.copyfile(record, folder / GOLDEN)
+    _write(folder / "requirements.txt", _requirements(facts, imported=True))
+    _write(folder / "constraints.txt", _requirements(facts, imported=False))
+    diff = fact_at(facts, "patch", "diff")
+    if isinstance(diff, str) and diff:
+        files.append("changes.patch")
+        _write(folder / "changes.patch", diff)
+    has_code = _check_out(facts, folder, repository)
+    files += ["environment.sh", "run.sh", "Dockerfile"]
+    _write(folder / "environment.sh", _environment(facts))
+    _write(folder / "run.sh", _script(facts), mode=_PROGRAM)
+    _write(folder / "Dockerfile", _dockerfile(facts))
+    return Rebuilt(
+        folder=str(folder),
+        files=tuple(files),
+        code=has_code,
+        unlike=_unlike(facts, folder) if has_code else (),
+        left_out=_left_out(facts),
+        masked=bool(fact_at(facts, "patch", "masked")),
+        data=tuple(_data(facts)),
+        python=_python(facts),
+    )
+
+
+def _prepare(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SamebitsError(f"{folder} is not empty; expected a new folder", slug="rebuild-folder")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _write(path: Path, text: str, mode: int = _SHARED) -> None:
+    write_whole(path, text.encode(errors="surrogateescape"), mode=mode)
+
+
+def _requirements(facts: Mapping[str, Any], *, imported: bool) -> str:
+    """Return the lines that pin packages: those that the run imported, or all."""
+    lines = [f"# Python {_python(facts)}"]
+    for name, package in sorted(table_at(facts, "distributions").items()):
+        version = str(fact_at(package, "version"))
+        if not fact_at(package, "contents") or (imported and not fact_at(package, "imported")):
+            continue  # an editable installation is code, and no index has it
+        if not (_NAME.fullmatch(name) and _VERSION.fullmatch(version)):
+            continue  # a stranger's record must not add options to the file
+        public, plus, build = version.partition("+")
+        lines.append(f"{name}=={public}" + (f"  # the run had build {build}" if plus else ""))
+    return "\n".join(lines) + "\n"
+
+
+def _python(facts: Mapping[str, Any]) -> str:
+    """Return the version of Python; that of a stranger's record must not add commands to a program."""
+    version = re.match(r"3\.\d{1,3}(\.\d{1,3})?", str(fact_at(facts, "python", "version")))
+    return version[0] if version else "3"
+
+
+def _environment(facts: Mapping[str, Any]) -> str:
+    """Return the variables that the run had and that can change bits, as a shell sets them."""
+    variables = {
+        name: str(value)
+        for name, value in table_at(facts, "variables").items()
+        if re.fullmatch(r"[A-Za-z_]\w*", name) and name not in HARMLESS and value != "(hidden)"
+    }
+    seed = fact_at(facts, "python", "hash_seed")
+    if seed not in (None, "random"):
+        variables["PYTHONHASHSEED"] = str(seed)
+    threads = fact_at(facts, "torch", "threads", "intra-op")
+    if threads is not None:
+        variables.setdefault("OMP_NUM_THREADS", str(threads))
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in sorted(variables.items()))
+
+
+def _script(facts: Mapping[str, Any]) -> str:
+    """Return the program that installs the packages and checks the run."""
+    minor = ".".join(_python(facts).split(".")[:2])
+    return f"""\
+#!/bin/sh
+# Makes the recorded run again, and compares it bit for bit. It needs Python {minor}.
+set -e
+here=$(cd "$(dirname "$0")" && pwd)
+if [ ! -d "$here/venv" ]; then
+    "${{PYTHON:-python{minor}}}" -m venv "$here/venv"
+    "$here/venv/bin/pip" install --quiet "${{SAMEBITS:-samebits}}" \\
+        -r "$here/requirements.txt" -c "$here/constraints.txt"
+fi
+. "$here/environment.sh"
+cd "$here/{CODE}"/{_folder(facts)}
+exec "$here/venv/bin/samebits" check "$here/{GOLDEN}" "$@"
+"""
+
+
+def _folder(facts: Mapping[str, Any]) -> str:
+    """Return the working folder of the run below the code."""
+    folder = fact_at(facts, "patch", "folder")
+    return shlex.quote(str(folder)) if folder and ".." not in str(folder).split("/") else "."
+
+
+def _dockerfile(facts: Mapping[str, Any]) -> str:
+    return f"""\
+FROM python:{_python(facts)}-slim
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+WORKDIR /run
+COPY . .
+RUN python -m venv venv && venv/bin/pip install -r requirements.txt -c constraints.txt samebits
+CMD ["./run.sh"]
+"""
+
+
+def _check_out(facts: Mapping[str, Any], folder: Path, repository: Path) -> bool:
+    """Put the code of the commit, with the changes, below the folder; False if the commit is not at hand."""
+    commit = str(fact_at(facts, "source", "commit"))
+    if not re.fullmatch(r"[0-9a-f]{40,64}", commit):
+        return False
+    code = folder / CODE
+    code.mkdir()
+    try:
+        archive = _git(repository, "archive", "--format=tar", commit)
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            files.extractall(code, filter="data")
+        if (folder / "changes.patch").exists():
+            _git(code, "apply", "--whitespace=nowarn", os.path.abspath(folder / "changes.patch"))
+    except (OSError, subprocess.SubprocessError, tarfile.TarError):
+        shutil.rmtree(code)
+        return False
+    return True
+
+
+def _git(folder: Path, *words: str) -> bytes:
+    """Ask git; the code that is checked out is in no repository, also where the folder is in one."""
+    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": os.path.abspath(folder.parent)}
+    done = subprocess.run(
+        ["git", "-C", str(folder), *words],
+        capture_output=True, check=True, timeout=_MOST_SECONDS, env=environment, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    return done.stdout
+
+
+def _unlike(facts: Mapping[str, Any], folder: Path) -> tuple[str, ...]:
+    """Return which modules of the run are not below the folder with the same contents."""
+    present = {sha256_of(str(path)) for path in (folder / CODE).rglob("*") if path.is_file()}
+    code = table_at(facts, "code")
+    return tuple(str(name) for name in sorted(code) if fact_at(code, name, "sha256") not in present)
+
+
+def _left_out(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    rows = fact_at(facts, "patch", "left_out")
+    return (
+        tuple(str(row[0]) for row in rows if isinstance(row, list) and row) if isinstance(rows, list) else ()
+    )
+
+
+def _data(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    files = table_at(facts, "data", "files")
+    return [(str(name), str(fact_at(files, name, "sha256"))) for name in files]

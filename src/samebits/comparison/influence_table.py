@@ -1,0 +1,130 @@
+"""What each fact of an environment can change: the one specification by which differences are ranked.
+
+"Measured" means: with everything else equal, on one machine, an op gave other bits. The figures are those of
+173 outputs of torch 2.13 on a Zen 4 processor with AVX-512 (docs/reference/environment.md). What a switch
+changes is said in the table of switches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from samebits.environment.influence import (
+    ANY,
+    BY_ATEN,
+    BY_MKL,
+    BY_ONEDNN,
+    BY_THREADS,
+    Influence,
+    Results,
+    Strength,
+)
+from samebits.switches.switch import MEASURED as MEASURED_SOURCE
+from samebits.switches.table import TABLE
+from samebits.switches.variables import Variable
+
+if TYPE_CHECKING:
+    from samebits.switches.switch import Switch
+
+    Path = tuple[str, ...]
+
+_TORCH_THREADS = ("torch", "threads", ANY)
+_CAPABILITY = ("torch", "capability")
+_LIBRARIES = ("libraries",)
+_OF_TORCH = (
+    ("torch", "git"), ("torch", "cuda"), ("torch", "cudnn"), ("torch", "mkl"), ("torch", "onednn"),
+    ("torch", "openmp"), ("packages", "torch"), ("distributions", "torch"), _CAPABILITY, _LIBRARIES,
+)  # fmt: skip
+_OF_PROCESSOR = (("machine", "processor"), ("machine", "instructions"), _CAPABILITY)
+
+_CHANGES = (("source", "commit"), ("source", "changed"))
+_INPUTS = (
+    Influence(("code", ANY), (Results.ALL,), Strength.INPUT, _CHANGES),
+    Influence(("arguments",), (Results.ALL,), Strength.INPUT),
+    Influence(("data", "files", ANY), (Results.ALL,), Strength.INPUT),
+    Influence(("control", "seed"), (Results.ALL,), Strength.INPUT),
+    Influence(("control", "portable"), (Results.ALL,), Strength.INPUT, (("switches", "mkldnn-enabled"),)),
+    Influence(("ranks", "world_size"), (Results.ALL,), Strength.INPUT),
+    Influence(("torch", "default_dtype"), (Results.ALL,), Strength.INPUT),
+    Influence(("source", "commit"), (Results.ALL,), Strength.POSSIBLE, effect=(("code",),)),
+    Influence(("source", "changed"), (Results.ALL,), Strength.POSSIBLE, effect=(("code",),)),
+)
+_THREAD_COUNTS = (_TORCH_THREADS, ("switches", "threads"))
+_HASH_SEED = ("python", "hash_seed")
+# Of variables in the table of switches: the facts that differ with them, and those through which they work.
+_THROUGH: dict[str, tuple[tuple[Path, ...], tuple[Path, ...]]] = {
+    "PYTHONHASHSEED": ((_HASH_SEED,), (_HASH_SEED,)),
+    "OMP_NUM_THREADS": (_THREAD_COUNTS, (("torch", "threads"),)),
+    "MKL_NUM_THREADS": (_THREAD_COUNTS, (("torch", "threads"),)),
+    "ATEN_CPU_CAPABILITY": ((_CAPABILITY,), (_CAPABILITY,)),
+}
+# Switches that setting another one changes (measured, torch 2.13.0).
+_WRITES = {
+    "deterministic-algorithms": ("inductor-deterministic",),
+    "matmul-precision": ("matmul-allow-tf32", "fp32-cuda-matmul", "fp32-mkldnn-matmul"),
+}
+_OTHER_VARIABLES = (
+    Influence(("variables", "DNNL_MAX_CPU_ISA"), BY_ONEDNN, Strength.DOCUMENTED),
+    Influence(("variables", "NPY_DISABLE_CPU_FEATURES"), (Results.PACKAGE,), Strength.DOCUMENTED),
+    Influence(("variables", "OPENBLAS_CORETYPE"), (Results.PACKAGE,), Strength.DOCUMENTED),
+    Influence(("variables", "OPENBLAS_NUM_THREADS"), (Results.PACKAGE,), Strength.DOCUMENTED),
+)
+_BUILDS = (
+    Influence(("torch", "version"), (Results.ALL,), Strength.DOCUMENTED, _OF_TORCH),
+    Influence(("torch", "git"), (Results.ALL,), Strength.DOCUMENTED, _OF_TORCH),
+    Influence(
+        ("machine", "architecture"), (*BY_ATEN, *BY_ONEDNN, *BY_MKL), Strength.DOCUMENTED, _OF_PROCESSOR
+    ),
+    Influence(("machine", "instructions"), (*BY_ATEN, *BY_ONEDNN, *BY_MKL), Strength.MEASURED, _OF_PROCESSOR),
+    Influence(_CAPABILITY, BY_ATEN, Strength.MEASURED),
+    Influence(
+        ("torch", "threads", "intra-op"),
+        BY_THREADS,
+        Strength.MEASURED,
+        (("machine", "cpus"), *_THREAD_COUNTS),
+    ),
+    Influence(_TORCH_THREADS, BY_THREADS, Strength.MEASURED, (("switches", "threads"),)),
+    Influence(("torch", "mkl"), BY_MKL, Strength.DOCUMENTED, (_LIBRARIES,)),
+    Influence(("torch", "onednn"), BY_ONEDNN, Strength.DOCUMENTED, (_LIBRARIES,)),
+    Influence(("torch", "gpus"), (Results.CUDA, Results.NORMAL_NUMBERS), Strength.DOCUMENTED),
+    Influence(("torch", "cuda"), (Results.CUDA,), Strength.DOCUMENTED, (_LIBRARIES,)),
+    Influence(("torch", "cudnn"), (Results.CUDA,), Strength.DOCUMENTED, (_LIBRARIES,)),
+    Influence(("machine", "gpu_driver"), (Results.CUDA,), Strength.POSSIBLE),
+    Influence(("machine", "libc"), (Results.LIBRARY_MATHS,), Strength.DOCUMENTED),
+    Influence(("python", "hash_seed"), (Results.SETS,), Strength.MEASURED, (("switches", "PYTHONHASHSEED"),)),
+    Influence(("python", "version"), (Results.ALL,), Strength.DOCUMENTED),
+    Influence(("python", "implementation"), (Results.ALL,), Strength.DOCUMENTED),
+    Influence(("python", "optimize"), (Results.ALL,), Strength.POSSIBLE),
+    Influence(("torch", "openmp"), (Results.SUMS,), Strength.POSSIBLE, (_LIBRARIES,)),
+    Influence(("machine", "processor"), (*BY_MKL, *BY_ONEDNN), Strength.DOCUMENTED),
+)
+_REST = (
+    Influence(("distributions", ANY), (Results.PACKAGE,), Strength.POSSIBLE, (_LIBRARIES,)),
+    Influence(("packages", ANY), (Results.PACKAGE,), Strength.POSSIBLE, (_LIBRARIES,)),
+    Influence(_LIBRARIES, (Results.PRODUCTS, Results.DECOMPOSITIONS), Strength.POSSIBLE),
+    Influence(("torch", "switches", ANY), (Results.ALL,), Strength.DOCUMENTED),
+    Influence(("switches", ANY), (Results.ALL,), Strength.DOCUMENTED),
+    Influence(("variables", ANY), (Results.ALL,), Strength.POSSIBLE),
+)
+
+
+def influences() -> tuple[Influence, ...]:
+    """Return the influences, in the order in which they claim the facts that differ."""
+    switches = tuple(map(_of_switch, TABLE))
+    variables = [_of_variable(switch) for switch in TABLE if isinstance(switch.handle, Variable)]
+    return (*_INPUTS, *variables, *_OTHER_VARIABLES, *_BUILDS, *switches, *_REST)
+
+
+def _of_variable(switch: Switch) -> Influence:
+    follows, effect = _THROUGH.get(switch.name, ((), ()))
+    path = ("variables", switch.name)
+    return Influence(path, switch.affects, _strength(switch), (*follows, ("switches", switch.name)), effect)
+
+
+def _of_switch(switch: Switch) -> Influence:
+    follows = tuple(("switches", name) for name in _WRITES.get(switch.name, ()))
+    return Influence(("switches", switch.name), switch.affects, _strength(switch), follows)
+
+
+def _strength(switch: Switch) -> Strength:
+    return Strength.MEASURED if switch.source.startswith(MEASURED_SOURCE) else Strength.DOCUMENTED

@@ -1,0 +1,212 @@
+"""The files of a run: its code and the data that it read, each by the SHA-256 of its contents."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+import sysconfig
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from samebits.environment._cache import FileCache, stamp_of
+from samebits.environment.packages import packaged_modules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    Progress = Callable[[int, int], None]
+
+_CHUNK = 1 << 22  # bytes
+_MOST_LISTED = 400
+_SETTLED_NS = 50_000_000  # a file may be written again with the same time stamp within a tick of the clock
+
+
+@dataclass(frozen=True)
+class FileDigest:
+    """The contents of a file, or of the files of a folder that a run read.
+
+    Args:
+        sha256: of the file; of the names and digests of the files.
+        size: in bytes.
+        count: of files.
+    """
+
+    sha256: str
+    size: int
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """The data that a run read.
+
+    Args:
+        files: by name: below the working folder relative, below the home folder with `~`. Where there are too
+            many files to list, those of a folder are one entry, whose name ends in `/`.
+        unread: names of files that could not be read, or were left out because reading was stopped.
+    """
+
+    files: dict[str, FileDigest]
+    unread: tuple[str, ...] = ()
+
+
+def sha256_of(path: str, report: Callable[[int], None] | None = None) -> str | None:
+    """Return the SHA-256 of a regular file as hexadecimal digits; None if it cannot be read.
+
+    Args:
+        path: of the file.
+        report: told the bytes of each part that was read.
+    """
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb", buffering=0) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+                if report is not None:
+                    report(len(chunk))
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+def collect_code(script: str = "") -> dict[str, FileDigest]:
+    """Return the contents of the script and of each module of the user's own, by its name.
+
+    Packages in `site-packages` and the standard library are left out: their versions tell what they are.
+
+    Args:
+        script: its path; by default that of `__main__`, which loses it when the script has ended.
+    """
+    code = {}
+    for name, path in sorted(local_modules(script).items()):
+        contents = digest_file(path)
+        if contents is not None:
+            code[os.path.basename(path) if name == "__main__" else name] = contents
+    return code
+
+
+def digest_file(path: str) -> FileDigest | None:
+    """Return the contents of a file; None if it cannot be read."""
+    status, digest = _status(path), sha256_of(path)
+    return None if status is None or digest is None else FileDigest(digest, status.st_size)
+
+
+def local_modules(script: str = "") -> dict[str, str]:
+    """Return the real path of the source of each imported module that is not installed, by its name.
+
+    Args:
+        script: as of `collect_code`.
+    """
+    installed, packaged = installed_folders(), packaged_modules()
+    paths = {"__main__": os.path.realpath(script)} if os.path.isfile(script) else {}
+    for name, module in list(sys.modules.items()):
+        file = vars(module).get("__file__") if hasattr(module, "__dict__") else None
+        if not isinstance(file, str) or name.partition(".")[0] in ("samebits", "__mp_main__"):
+            continue
+        path = os.path.realpath(file)
+        if path.endswith((".py", ".so", ".pyd")) and not path.startswith(installed) and path not in packaged:
+            paths[name] = path
+    return paths
+
+
+def installed_folders() -> tuple[str, ...]:
+    """Return the beginnings of the paths of Python, its standard library and installed packages."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    folders = [sysconfig.get_path(name) for name in names]
+    folders += [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    folders += [prefix for prefix in (sys.prefix, sys.base_prefix) if prefix.count(os.sep) > 1]
+    return tuple(f"{folder}{os.sep}" for folder in dict.fromkeys(map(os.path.realpath, folders)))
+
+
+def digest_data(paths: Collection[str], folder: str, progress: Progress | None = None) -> DataFacts:
+    """Return the digests of files that a run read. Ctrl-C stops it, and the rest is named as unread.
+
+    Args:
+        paths: absolute.
+        folder: the working folder of the run.
+        progress: told the bytes that were read, and how many there are to read.
+    """
+    cache = FileCache("files")
+    known = {path: digest for path in paths if (digest := _cached(path, cache)) is not None}
+    missing = [path for path in sorted(paths) if path not in known]
+    with suppress(KeyboardInterrupt):
+        _read(missing, known, cache, progress)
+    cache.save()
+    unread = [_shown(path, folder) for path in missing if path not in known]
+    named = {_shown(path, folder): known[path] for path in sorted(known)}
+    return DataFacts(_folded(named), tuple(unread[:_MOST_LISTED]))
+
+
+def _cached(path: str, cache: FileCache) -> FileDigest | None:
+    with suppress(OSError):
+        status = os.stat(path)
+        held = cache.get(path, stamp_of(status))
+        return FileDigest(held, status.st_size) if isinstance(held, str) else None
+    return None
+
+
+def _read(
+    paths: Iterable[str], known: dict[str, FileDigest], cache: FileCache, progress: Progress | None
+) -> None:
+    before = {path: status for path in paths if (status := _status(path)) is not None}
+    total, done = sum(status.st_size for status in before.values()), 0
+
+    def report(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(done, total)
+
+    for path, status in before.items():
+        digest = sha256_of(path, report)
+        if digest is None:
+            continue
+        known[path] = FileDigest(digest, status.st_size)
+        if status.st_mtime_ns + _SETTLED_NS < time.time_ns():
+            cache.put(path, stamp_of(status), digest)
+
+
+def _status(path: str) -> os.stat_result | None:
+    with suppress(OSError):
+        status = os.stat(path)
+        return status if stat.S_ISREG(status.st_mode) else None
+    return None
+
+
+def _shown(path: str, folder: str) -> str:
+    """Return the name of a file without what differs between two users who have the same files."""
+    for base, prefix in ((folder, ""), (os.path.expanduser("~"), "~/")):
+        if path.startswith(base.rstrip(os.sep) + os.sep):
+            return prefix + os.path.relpath(path, base).replace(os.sep, "/")
+    return path.replace(os.sep, "/")
+
+
+def _folded(files: dict[str, FileDigest]) -> dict[str, FileDigest]:
+    """Put the files of folders together, the deepest first, until there are few enough entries to list."""
+    depth = max((name.count("/") for name in files), default=0)
+    groups = {name: [name] for name in files}
+    while len(groups) > _MOST_LISTED:
+        groups = {}
+        for name in files:
+            groups.setdefault("/".join(name.split("/")[:-1][:depth]), []).append(name)
+        depth -= 1
+    entries = {
+        members[0] if len(members) == 1 else f"{group or '.'}/": _together(members, files)
+        for group, members in groups.items()
+    }
+    return dict(sorted(entries.items()))
+
+
+def _together(members: list[str], files: dict[str, FileDigest]) -> FileDigest:
+    if len(members) == 1:
+        return files[members[0]]
+    digest = hashlib.sha256()
+    for name in sorted(members):
+        digest.update(f"{name}\0{files[name].sha256}\n".encode(errors="surrogateescape"))
+    return FileDigest(digest.hexdigest(), sum(files[name].size for name in members), len(members))

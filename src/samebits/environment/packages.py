@@ -1,0 +1,237 @@
+"""The packages of a process, imported and installed, and the numeric libraries that are loaded."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import os
+import re
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.environment._cache import FileCache, stamp_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NUMERIC = re.compile(
+    r"^lib(mkl_|iomp|gomp|omp|openblas|scipy_openblas|blis|cblas|lapack|dnnl|cudart|cudnn|cublas|cusparse|cusolver"
+    r"|cufft|curand|nccl|nvrtc|cuda\b|MIOpen|rocblas|hipblas|rccl|m-|m\.so|mvec)[^/]*\.(so|dylib)[^/]*$"
+)
+_INFO = re.compile(r"^(?P<name>.+?)-(?P<version>[^-]+)(?:-py[\d.]+)?\.(?:dist|egg)-info$")
+_LARGEST_LIST = 64 << 20  # bytes of the list of a package's files
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """An installed package.
+
+    Args:
+        version: as installed.
+        contents: 32 hexadecimal digits, of the names and digests that the installer recorded of its files;
+            empty where it recorded none, as for an editable installation.
+        imported: whether this process has imported a module of it.
+        edited: imported modules whose files are not as they were installed, as `path sha256`.
+    """
+
+    version: str
+    contents: str = ""
+    imported: bool = False
+    edited: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _FileList:
+    """The list of files that an installer wrote: their names, and of each its digest and size.
+
+    Args:
+        contents: digest of the list.
+        beginnings: of the names: two parts, because many packages share a first one such as `nvidia`.
+    """
+
+    contents: str
+    beginnings: frozenset[str]
+
+
+def collect_packages() -> dict[str, str]:
+    """Return the version of each distribution of which a module is imported, standard library aside."""
+    packages = {}
+    for name, module in list(sys.modules.items()):
+        if "." in name or name.startswith("_") or name in sys.stdlib_module_names or name == "samebits":
+            continue
+        version = vars(module).get("__version__") if hasattr(module, "__dict__") else None
+        if not isinstance(version, str):  # asking the module instead could run its code
+            version = installed_version(name) if getattr(module, "__spec__", None) else None
+        if version:
+            packages[name] = version
+    return dict(sorted(packages.items()))
+
+
+def installed_version(name: str) -> str | None:
+    """Return the version of an installed package; None if there is none of that name."""
+    try:
+        from importlib import metadata  # late: it imports twenty modules, and most packages need no question
+
+        return metadata.version(name)
+    except Exception:  # noqa: BLE001 - it is not installed, or a module of the script's stands for a standard one
+        return None
+
+
+def collect_libraries() -> tuple[str, ...]:
+    """Return the numeric libraries that are loaded: what is installed may be another version."""
+    names = set()
+    with suppress(OSError), Path("/proc/self/maps").open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            name = line.rstrip("\n").rpartition("/")[2]
+            if _NUMERIC.match(name):
+                names.add(name)
+    return tuple(sorted(names))
+
+
+def collect_distributions() -> dict[str, Distribution]:
+    """Return the packages that can be imported, by normalised name; the first on the path counts."""
+    cache = FileCache("packages")
+    imported = _imported_files()
+    distributions: dict[str, Distribution] = {}
+    for name, version, site, info in _installed():
+        if name not in distributions:
+            distributions[name] = _describe(site, info, version, imported.get(site, {}), cache)
+    cache.save()
+    return dict(sorted(distributions.items()))
+
+
+def packaged_modules() -> frozenset[str]:
+    """Return the files of imported modules that belong to a package, wherever it is installed."""
+    cache = FileCache("packages")
+    imported = _imported_files()
+    files: set[str] = set()
+    for *_, site, info in _installed():
+        listed = _listed(os.path.join(site, info, "RECORD"), cache) if imported.get(site) else None
+        for beginning in () if listed is None else listed.beginnings:
+            files.update(
+                os.path.realpath(os.path.join(site, file)) for file in imported[site].get(beginning, ())
+            )
+    return frozenset(files)
+
+
+def normalised(name: str) -> str:
+    """Return the name of a package as indexes compare it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _installed() -> Iterator[tuple[str, str, str, str]]:
+    """Return name, version, folder and description of each installed package, in the path's order."""
+    for site in dict.fromkeys(map(os.path.abspath, sys.path)):
+        with suppress(OSError):
+            matches = {info: match for info in os.listdir(site) if (match := _INFO.match(info)) is not None}
+            for info, match in sorted(matches.items()):
+                yield normalised(match["name"]), match["version"], site, info
+
+
+def _imported_files() -> dict[str, dict[str, list[str]]]:
+    """Return the files of imported modules, by folder of the path and the beginning of their names."""
+    sites = {site: f"{site}{os.sep}" for site in dict.fromkeys(map(os.path.abspath, sys.path))}
+    files: dict[str, dict[str, list[str]]] = {site: {} for site in sites}
+    for module in list(sys.modules.values()):
+        file = vars(module).get("__file__") if hasattr(module, "__dict__") else None
+        if not isinstance(file, str):
+            continue
+        site = max((site for site, prefix in sites.items() if file.startswith(prefix)), key=len, default=None)
+        if site is not None:
+            inside = os.path.relpath(file, site)
+            files[site].setdefault(_beginning(inside.replace(os.sep, "/")), []).append(inside)
+    return files
+
+
+def _describe(
+    site: str, info: str, version: str, imported: dict[str, list[str]], cache: FileCache
+) -> Distribution:
+    path = os.path.join(site, info, "RECORD")
+    listed = _listed(path, cache)
+    if listed is None:
+        return Distribution(version)
+    own = [file for beginning in listed.beginnings for file in imported.get(beginning, ())]
+    return Distribution(version, listed.contents, bool(own), _edited(site, path, own) if own else ())
+
+
+def _listed(path: str, cache: FileCache) -> _FileList | None:
+    """Return the list of a package's files, from the cache if it has not changed; None if there is none."""
+    try:
+        stamp = stamp_of(os.stat(path))
+    except OSError:
+        return None
+    held = cache.get(path, stamp)
+    if _is_held(held):
+        return _FileList(held[0], frozenset(held[1]))
+    listed = _read_list(path)
+    cache.put(path, stamp, [listed.contents, sorted(listed.beginnings)])
+    return listed
+
+
+def _is_held(held: object) -> bool:
+    kinds = [type(part) for part in held] if isinstance(held, list) else []
+    return kinds == [str, list]
+
+
+def _read_list(path: str) -> _FileList:
+    """Read a list of files, without what differs between two installations of the same package."""
+    rows = sorted(f"{name},{digest}" for name, digest, _ in _rows(path))
+    if not rows:
+        return _FileList("", frozenset())
+    contents = hashlib.sha256("\n".join(rows).encode(errors="surrogateescape")).hexdigest()
+    beginnings = frozenset(_beginning(row.rpartition(",")[0]) for row in rows)
+    return _FileList(contents[: 2 * _DIGEST_BYTES], beginnings)
+
+
+def _beginning(name: str) -> str:
+    return "/".join(name.split("/", maxsplit=2)[:2])
+
+
+def _rows(path: str) -> Iterator[tuple[str, str, str]]:
+    """Return name, digest and size of each file that came with a package (PyPA, `RECORD`).
+
+    Scripts are left out, because they hold the path of their interpreter, and so is what the installer wrote
+    of the installation.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            text = file.read(_LARGEST_LIST)
+    except OSError:
+        return
+    for row in csv.reader(text.splitlines()):
+        if len(row) == 3 and row[1] and not row[0].startswith(("..", "/")) and not _is_description(row[0]):
+            yield row[0], row[1], row[2]
+
+
+def _is_description(name: str) -> bool:
+    return name.split("/", maxsplit=1)[0].endswith(".dist-info") or name.endswith(".pyc")
+
+
+def _edited(site: str, record: str, imported: list[str]) -> tuple[str, ...]:
+    """Return which imported files of a package are not as they were installed."""
+    installed_at = os.stat(record).st_mtime_ns
+    suspects = []
+    for file in imported:
+        with suppress(OSError):
+            if os.stat(os.path.join(site, file)).st_mtime_ns > installed_at:
+                suspects.append(file)
+    if not suspects:
+        return ()
+    digests = {name: digest for name, digest, _ in _rows(record)}
+    edited = []
+    for file in sorted(suspects):
+        with suppress(OSError), open(os.path.join(site, file), "rb") as opened:
+            digest = hashlib.sha256(opened.read()).digest()
+            recorded = digests.get(file.replace(os.sep, "/"), "")
+            if recorded.startswith("sha256=") and recorded[7:] != _as_recorded(digest):
+                edited.append(f"{file.replace(os.sep, '/')} {digest.hex()}")
+    return tuple(edited)
+
+
+def _as_recorded(digest: bytes) -> str:
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

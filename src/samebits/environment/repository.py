@@ -1,0 +1,173 @@
+"""The git repository that a script is in: the commit, and what was changed since."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from samebits._text.masking import masked
+from samebits.environment.files import sha256_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+_SECONDS = 1.0  # for a question to git
+_SECONDS_OF_DIFF = 10.0
+_LARGEST_DIFF = 1 << 20  # characters, as JSON
+_LARGEST_FILE = 1 << 18  # bytes of one changed file
+_MOST_FILES = 500
+# Git must neither refresh its index on disk nor start a monitor of the repository's files.
+_GIT = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+_DIFF = (
+    "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
+    "--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--submodule=short", "--ignore-submodules=dirty",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """The repository that the script is in.
+
+    Args:
+        commit: the commit that is checked out.
+        changed: whether tracked files differ from it.
+    """
+
+    commit: str
+    changed: bool
+
+
+@dataclass(frozen=True)
+class Patch:
+    """What was changed since the commit, secrets masked.
+
+    Args:
+        diff: as `git diff` prints it, for `git apply`; empty without a change.
+        left_out: files that are too large or binary, each with its SHA-256.
+        masked: whether a secret was masked, so that the diff does not give exactly the files of the run.
+        folder: the working folder of the run below that of the repository, `.` for the latter itself; None
+            where it was outside.
+    """
+
+    diff: str = ""
+    left_out: tuple[tuple[str, str], ...] = ()
+    masked: bool = False
+    folder: str | None = None
+
+
+def collect_source(directory: Path) -> SourceFacts | None:
+    """Ask git for the commit of a directory; None if there is no git, no repository or no commit.
+
+    Args:
+        directory: in the repository.
+    """
+    answer = _ask(directory, ["status", "--porcelain=v2", "--branch", "--untracked-files=no"])
+    if answer is None:
+        return None
+    lines = answer.decode(errors="replace").splitlines()
+    commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid ")), "(initial)")
+    changed = any(not line.startswith("#") for line in lines)
+    return None if commit == "(initial)" else SourceFacts(commit, changed)
+
+
+def collect_patch(
+    directory: Path,
+    also: Iterable[str] = (),
+    working_folder: str = "",
+    mask: Callable[[str], str] = masked,
+) -> Patch | None:
+    """Return what differs from the commit in the working tree; None if git does not tell in time.
+
+    Args:
+        directory: in the repository.
+        also: absolute paths of files that belong to the run; those that git does not track are shown as new.
+        working_folder: of the run.
+        mask: masks the secrets in a text.
+    """
+    top = _ask(directory, ["rev-parse", "--show-toplevel"])
+    changed = _ask(directory, [*_DIFF, "HEAD", "--name-only", "-z"], _SECONDS_OF_DIFF)
+    if top is None or changed is None:
+        return None
+    root = os.fsdecode(top.rstrip(b"\r\n"))
+    names = [os.fsdecode(name) for name in changed.split(b"\0") if name]
+    small, left_out = _divide(root, names)
+    folder = _below(root, working_folder) if working_folder else None
+    tracked = _diff_of(directory, small)
+    if tracked is None:
+        return None
+    diff = tracked + "".join(_new_file(root, name) for name in _untracked(root, also))
+    if len(json.dumps(diff)) > _LARGEST_DIFF:
+        left_out = tuple((name, sha256_of(os.path.join(root, name)) or "") for name in names[:_MOST_FILES])
+        return Patch("", left_out, folder=folder)
+    text = mask(diff)
+    return Patch(text, left_out, masked=text != diff, folder=folder)
+
+
+def _below(root: str, folder: str) -> str | None:
+    relative = os.path.relpath(os.path.realpath(folder), root)
+    return None if relative.startswith("..") else relative.replace(os.sep, "/")
+
+
+def _divide(root: str, names: Sequence[str]) -> tuple[list[str], tuple[tuple[str, str], ...]]:
+    """Return the changed files that are small enough for a diff, and the others with their digests."""
+    small, large = [], []
+    for name in names[:_MOST_FILES]:
+        path = os.path.join(root, name)
+        with suppress(OSError):
+            if os.lstat(path).st_size > _LARGEST_FILE:
+                large.append((name, sha256_of(path) or ""))
+                continue
+        small.append(name)
+    return small, tuple(large)
+
+
+def _diff_of(directory: Path, names: Sequence[str]) -> str | None:
+    if not names:
+        return ""
+    specs = [f":(top,literal){name}" for name in names]
+    answer = _ask(directory, [*_DIFF, "--binary", "HEAD", "--", *specs], _SECONDS_OF_DIFF)
+    return None if answer is None else answer.decode(errors="replace")
+
+
+def _untracked(root: str, files: Iterable[str]) -> list[str]:
+    """Return the names of those files below the root that git does not track."""
+    inside = [path for path in map(os.path.realpath, files) if path.startswith(root + os.sep)]
+    names = [os.path.relpath(path, root).replace(os.sep, "/") for path in inside]
+    if not names:
+        return []
+    specs = [f":(top,literal){name}" for name in names]
+    answer = _ask(root, ["ls-files", "-z", "--full-name", "--", *specs])
+    tracked = set() if answer is None else {os.fsdecode(name) for name in answer.split(b"\0")}
+    return sorted(set(names) - tracked)
+
+
+def _new_file(root: str, name: str) -> str:
+    """Return the diff that makes a new text file; empty for one that is too large or no text."""
+    try:
+        with open(os.path.join(root, name), encoding="utf-8", newline="") as file:
+            text = file.read(_LARGEST_FILE + 1)
+    except (OSError, UnicodeDecodeError):
+        return ""
+    if not text or len(text) > _LARGEST_FILE:
+        return ""
+    lines = text.removesuffix("\n").split("\n")
+    body = "".join(f"+{line}\n" for line in lines)
+    end = "" if text.endswith("\n") else "\\ No newline at end of file\n"
+    head = f"diff --git a/{name} b/{name}\nnew file mode 100644\n--- /dev/null\n+++ b/{name}\n"
+    return f"{head}@@ -0,0 +1,{len(lines)} @@\n{body}{end}"
+
+
+def _ask(directory: Path | str, words: Sequence[str], seconds: float = _SECONDS) -> bytes | None:
+    """Ask git a question about a directory; None if it does not answer."""
+    try:
+        return subprocess.run(
+            [*_GIT, "-C", str(directory), *words],
+            capture_output=True, check=True, timeout=seconds, stdin=subprocess.DEVNULL,
+        ).stdout  # fmt: skip
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,45 @@
+"""What was rebuilt of a recorded run, and what is missing, in English."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from samebits._text.printable import printable
+from samebits.report.vocabulary import some_names
+
+if TYPE_CHECKING:
+    from samebits.commands.rebuild import Rebuilt
+    from samebits.report.style import Style
+
+_MOST = 5
+
+
+def render_text(rebuilt: Rebuilt, style: Style) -> str:
+    """Return the files that were written, what to do with them, and what is missing."""
+    head = f"{rebuilt.folder}: {', '.join(rebuilt.files)}" + (" and the code" if rebuilt.code else "")
+    lines = [*style.wrap(printable(head), hanging=2), "", f"run it: {rebuilt.folder}/run.sh"]
+    lines += [f"needs Python {rebuilt.python}; or: docker build {rebuilt.folder}"]
+    for problem in _problems(rebuilt):
+        lines += style.wrap(printable(f"missing: {problem}"), hanging=2)
+    if rebuilt.data:
+        names = some_names([name for name, _ in rebuilt.data], _MOST)
+        lines += style.wrap(printable(f"put the data in its place: {names}"), hanging=2)
+    return "\n".join(lines)
+
+
+def _problems(rebuilt: Rebuilt) -> list[str]:
+    problems = []
+    if not rebuilt.code:
+        problems.append(
+            "the code. The commit is not in this repository; expected `--repository` with a clone that has "
+            "it, or the code in the folder `code`"
+        )
+    if rebuilt.unlike:
+        problems.append(f"the code of {some_names(rebuilt.unlike, _MOST)} as it was in the run")
+    if rebuilt.left_out:
+        problems.append(
+            f"changes of files that are too large for a record: {some_names(rebuilt.left_out, _MOST)}"
+        )
+    if rebuilt.masked:
+        problems.append("secrets, which are masked in changes.patch")
+    return problems

@@ -1,0 +1,114 @@
+"""A rebuilt folder holds what a record says, and nothing that a stranger's record could smuggle in."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from samebits.commands.rebuild import rebuild
+from samebits.errors import SamebitsError
+from samebits.records.events import RunInfo
+from samebits.records.kinds import Level
+from samebits.report.rebuilt import render_text
+from samebits.report.style import Style
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FACTS: dict[str, Any] = {
+    "python": {"version": "3.11.7", "hash_seed": "7"},
+    "torch": {"threads": {"intra-op": 4}},
+    "variables": {
+        "MKL_CBWR": "AVX2",
+        "TORCH_HOME": "/home/a",
+        "OMP_PROC_BIND": "true",
+        "X_TOKEN": "(hidden)",
+    },
+    "distributions": {
+        "numpy": {"version": "2.1.0", "contents": "a" * 32, "imported": True},
+        "torch": {"version": "2.13.0+cpu", "contents": "b" * 32, "imported": True},
+        "pip": {"version": "25.0", "contents": "c" * 32, "imported": False},
+        "own": {"version": "0.1", "contents": "", "imported": True},
+    },
+    "data": {"files": {"data.csv": {"sha256": "d" * 64, "size": 3}}},
+}
+
+
+def rebuilt(tmp_path: Path, facts: dict[str, Any]) -> Path:
+    record = tmp_path / "a.sbr"
+    record.write_bytes(b"record")
+    info = RunInfo(("train.py",), Level.STEP, "finished", environment=facts)
+    folder = tmp_path / "again"
+    text = render_text(rebuild(record, info, folder, tmp_path), Style(width=80))
+    assert "\x1b" not in text
+    return folder
+
+
+def test_packages_variables_and_command_are_those_of_the_run(tmp_path: Path) -> None:
+    folder = rebuilt(tmp_path, FACTS)
+
+    assert (folder / "requirements.txt").read_text().splitlines() == [
+        "# Python 3.11.7", "numpy==2.1.0", "torch==2.13.0  # the run had build cpu",
+    ]  # fmt: skip
+    assert "pip==25.0" in (folder / "constraints.txt").read_text()
+    assert (folder / "environment.sh").read_text().splitlines() == [
+        "export MKL_CBWR=AVX2", "export OMP_NUM_THREADS=4", "export PYTHONHASHSEED=7",
+    ]  # fmt: skip
+    assert (folder / "golden.sbr").read_bytes() == b"record"
+    assert "FROM python:3.11.7-slim" in (folder / "Dockerfile").read_text()
+    assert (folder / "run.sh").stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"python": {"version": "3.11; touch PWNED", "hash_seed": "$(touch PWNED)"}},
+        {"python": None, "torch": [], "variables": "x", "data": 5, "patch": [], "source": 7, "code": "y"},
+        {"variables": {"A;touch PWNED;": "1", "MKL_X": "$(touch PWNED)`touch PWNED`'; touch PWNED #"}},
+        {"torch": {"threads": {"intra-op": "1\ntouch PWNED"}}},
+        {"patch": {"folder": "../../..", "diff": 5, "left_out": [[], 7, ["a\x1b[31m", ""]], "masked": "x"}},
+        {"patch": {"folder": "$(touch PWNED)", "diff": ""}},
+        {"source": {"commit": "--output=PWNED"}},
+        {
+            "distributions": {
+                "numpy": {"version": "1\n--index-url http://x", "contents": "a", "imported": True}
+            }
+        },
+        {
+            "distributions": {
+                "--index-url http://x": {"version": "1", "contents": "a", "imported": True},
+                "y": 5,
+            }
+        },
+    ],
+)
+def test_a_strangers_record_adds_no_commands(tmp_path: Path, change: dict[str, Any]) -> None:
+    """The programs are read by a shell here, up to where they would install packages."""
+    folder = rebuilt(tmp_path, {**FACTS, **change})
+    for name in ("run.sh", "environment.sh"):
+        subprocess.run(["sh", "-n", str(folder / name)], check=True)
+    subprocess.run(["sh", "-c", ". ./environment.sh"], cwd=folder, check=True)
+    (folder / "venv/bin").mkdir(parents=True)
+    (folder / "venv/bin/samebits").write_text("#!/bin/sh\nexit 0\n")
+    (folder / "venv/bin/samebits").chmod(0o755)
+    subprocess.run([str(folder / "run.sh")], cwd=folder, check=False, capture_output=True)
+
+    assert not list(tmp_path.rglob("PWNED"))
+    for name in ("requirements.txt", "constraints.txt"):
+        assert "index-url" not in (folder / name).read_text()
+    assert "PWNED" not in (folder / "Dockerfile").read_text()
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "again").mkdir()
+    (tmp_path / "again/mine.txt").write_text("mine")
+    with pytest.raises(SamebitsError, match="is not empty"):
+        rebuilt(tmp_path, FACTS)
+    assert [path.name for path in (tmp_path / "again").iterdir()] == ["mine.txt"]
+
+
+def test_a_record_without_packages_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SamebitsError, match="does not hold what is needed"):
+        rebuilt(tmp_path, {})

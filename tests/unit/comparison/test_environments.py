@@ -1,0 +1,263 @@
+"""Differences between two environments that can change bits: the likeliest first, and no others."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from samebits.comparison.environments import EnvironmentComparison, compare_environments
+from samebits.comparison.influence_table import influences
+from samebits.environment import collect, collect_at_start
+from samebits.environment.influence import ANY, OPS, Results, Strength
+from samebits.environment.torch_build import collect_torch
+from samebits.records.events import RunInfo
+from samebits.records.kinds import Level
+from samebits.report.environments import _RESULTS, _STRENGTHS, fact_difference, render_json, render_text
+from samebits.report.style import Style
+
+
+def info(facts: dict[str, Any], *arguments: str, status: str = "finished", **control: Any) -> RunInfo:
+    return RunInfo(("train.py", *arguments), Level.STEP, status, environment=facts, control=control)
+
+
+def told(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+    """The differences as a user reads them."""
+    return [fact_difference(each.fact) for each in compare_environments(info(a), info(b)).differences]
+
+
+@pytest.fixture
+def facts() -> dict[str, Any]:
+    """Facts with a value in each place."""
+    facts = collect().to_dict()
+    facts["torch"] = {"version": "2.13.0", "capability": "AVX512", "threads": {"intra-op": 8}, "cudnn": ""}
+    facts["torch"] |= {"gpus": [], "default_dtype": "torch.float32"}
+    facts["machine"] |= {"instructions": ["avx2", "avx512f", "fma"], "processor": "AMD EPYC", "cpus": 8}
+    facts["source"] = {"commit": "abc", "changed": False}
+    facts["variables"] = {"MKL_CBWR": "COMPATIBLE"}
+    facts["switches"] = {"cudnn-benchmark": "on", "MKL_CBWR": "COMPATIBLE", "matmul-precision": "highest"}
+    facts["code"] = {"train.py": {"sha256": "1" * 64}, "model": {"sha256": "2" * 64}}
+    facts["data"] = {"files": {"a.csv": {"sha256": "3" * 64, "size": 5, "count": 1}}, "unread": []}
+    facts["distributions"] = {
+        "numpy": {"version": "2.1.0", "contents": "4" * 32, "imported": True, "edited": []},
+        "unused": {"version": "1", "contents": "5" * 32, "imported": False, "edited": []},
+    }
+    return facts
+
+
+def test_the_same_environment_has_no_differences(facts: dict[str, Any]) -> None:
+    """Also after a round through JSON."""
+    comparison = compare_environments(info(facts), info(json.loads(json.dumps(facts))))
+    assert comparison == EnvironmentComparison(())
+
+
+def test_differences_are_named_in_plain_words(facts: dict[str, Any]) -> None:
+    """One line each, inputs first, then what was measured; facts that change no bits are left out."""
+    other = copy.deepcopy(facts)
+    other["machine"] |= {"system": "Linux 0.1", "instructions": ["avx2", "fma", "sve"]}
+    other["torch"] |= {"threads": {"intra-op": 1}, "cudnn": "90100", "capability": "AVX2"}
+    other["torch"]["gpus"] = [{"name": "H200", "multiprocessors": 132}]
+    other["switches"] = {"cudnn-benchmark": "off", "MKL_CBWR": "", "matmul-precision": "highest"}
+    other["code"]["model"] = {"sha256": "9" * 64}
+    other["variables"] = {"OMP_NUM_THREADS": "1"}
+    other["distributions"]["numpy"]["version"] = "2.2.0"
+    other["distributions"]["unused"]["version"] = "2"
+
+    assert told(facts, other) == [
+        "code of model: 222222222222 and 999999999999",
+        "environment variable OMP_NUM_THREADS: not set and 1",
+        "environment variable MKL_CBWR: COMPATIBLE and not set",
+        "vector instructions of the processor: only the first has avx512f; only the second has sve",
+        "GPUs: only the second has name=H200 multiprocessors=132",
+        "cuDNN version: none and 90100",
+        "switch cudnn-benchmark: on and off",
+        "package numpy: 2.1.0 and 2.2.0",
+    ]
+
+
+def test_consequences_are_told_with_their_reason(facts: dict[str, Any]) -> None:
+    """A variable that changes the number of threads is one difference, not four."""
+    other = copy.deepcopy(facts)
+    other["variables"] |= {"ATEN_CPU_CAPABILITY": "avx2"}
+    other["torch"]["capability"] = "AVX2"
+    (difference,) = compare_environments(info(facts), info(other)).differences
+
+    assert difference.fact.entry == "ATEN_CPU_CAPABILITY"
+    assert [fact_difference(each) for each in difference.follows] == [
+        "CPU instruction set that torch uses: AVX512 and AVX2"
+    ]
+    assert Results.NORMAL_NUMBERS in difference.results
+    assert difference.strength is Strength.MEASURED
+
+
+def test_a_setting_without_effect_is_no_difference(facts: dict[str, Any]) -> None:
+    """As many threads as without the variable; the instruction set that the processor has anyway."""
+    other = copy.deepcopy(facts)
+    other["variables"] |= {"OMP_NUM_THREADS": "8", "ATEN_CPU_CAPABILITY": "avx512"}
+
+    assert told(facts, other) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source": {"commit": "def", "changed": True}},  # of files that the run did not use
+        {"variables": {"MKL_CBWR": "COMPATIBLE", "TORCH_HOME": "/home/b", "NCCL_ALGO": "Tree"}},
+        {"variables": {"MKL_CBWR": "COMPATIBLE", "CUBLAS_WORKSPACE_CONFIG": ":16:8"}},  # no GPU in use
+        {"taken": None},
+    ],
+)
+def test_what_cannot_matter_is_not_claimed(facts: dict[str, Any], change: dict[str, Any]) -> None:
+    assert told(facts, {**facts, **change}) == []
+
+
+def test_without_digests_of_the_code_the_commit_counts(facts: dict[str, Any]) -> None:
+    """As in records of earlier versions."""
+    del facts["code"]
+    assert told(facts, {**facts, "source": {"commit": "def", "changed": False}}) == [
+        "commit of the script's repository: abc and def"
+    ]
+
+
+def test_collectives_and_gpus_count_where_they_are_used(facts: dict[str, Any]) -> None:
+    facts["ranks"] = {"world_size": 2}
+    facts["torch"]["gpus"] = [{"name": "H200"}]
+    other = copy.deepcopy(facts)
+    other["variables"] |= {"NCCL_ALGO": "Tree", "CUBLAS_WORKSPACE_CONFIG": ":16:8"}
+
+    assert sorted(told(facts, other)) == [
+        "environment variable CUBLAS_WORKSPACE_CONFIG: not set and :16:8",
+        "environment variable NCCL_ALGO: not set and Tree",
+    ]
+
+
+def test_arguments_seeds_and_portable_mode_are_inputs(facts: dict[str, Any]) -> None:
+    a = info(facts, "--lr", "1", "--data", "/home/a/set.pt", seed=0)
+    b = info(facts, "--lr", "2", "--data", "/mnt/b/set.pt", seed=1, portable=True)
+    differences = compare_environments(a, b).differences
+
+    assert [fact_difference(each.fact) for each in differences] == [
+        "arguments of the script: --lr, 1, --data, /home/a/set.pt and --lr, 2, --data, /mnt/b/set.pt",
+        "seed: 0 and 1",
+        "portable mode: off and on",
+    ]
+    moved = info(facts, "--lr", "1", "--data", "/mnt/b/set.pt", seed=0)
+    assert compare_environments(a, moved).differences == ()
+    hidden = info(facts, "(arguments not recorded)", seed=0)
+    assert compare_environments(a, hidden).differences == ()
+
+
+def test_data_is_compared_by_contents(facts: dict[str, Any]) -> None:
+    """The same file in another folder is the same; one with another byte is not."""
+    moved, edited = copy.deepcopy(facts), copy.deepcopy(facts)
+    moved["data"]["files"] = {"b.csv": facts["data"]["files"]["a.csv"]}
+    edited["data"]["files"]["a.csv"] = {"sha256": "7" * 64, "size": 5, "count": 1}
+
+    assert told(facts, moved) == []
+    assert told(facts, edited) == ["data file a.csv: 333333333333 (5 bytes) and 777777777777 (5 bytes)"]
+
+
+def test_packages_of_one_version_may_have_other_contents(facts: dict[str, Any]) -> None:
+    """A wheel that was built again, and a file that was edited in place."""
+    rebuilt, edited = copy.deepcopy(facts), copy.deepcopy(facts)
+    rebuilt["distributions"]["numpy"]["contents"] = "8" * 32
+    edited["distributions"]["numpy"]["edited"] = ["numpy/core.py " + "9" * 64]
+
+    assert told(facts, rebuilt) == [
+        "package numpy: 2.1.0, contents 444444444444 and 2.1.0, contents 888888888888"
+    ]
+    assert told(facts, edited) == ["package numpy: 2.1.0 and 2.1.0, edited: numpy/core.py 999999999999"]
+
+
+def test_what_the_runs_part_at_comes_first(facts: dict[str, Any]) -> None:
+    """Inputs stay before it: they can change everything."""
+    other = copy.deepcopy(facts)
+    other["variables"] = {"OMP_NUM_THREADS": "1", "MKL_CBWR": "AVX2"}
+    other["torch"]["threads"] = {"intra-op": 1}
+
+    def first(op: str) -> str | None:
+        return compare_environments(info(facts), info(other), op).differences[0].fact.entry
+
+    assert (first("aten::mm.default"), first("aten::sum.default")) == ("MKL_CBWR", "OMP_NUM_THREADS")
+    other["code"]["model"] = {"sha256": "9" * 64}
+    assert first("aten::mm.default") == "model"
+
+
+def test_a_run_that_was_stopped_says_nothing_of_what_is_imported_later(facts: dict[str, Any]) -> None:
+    """Twin runs are stopped where they differ; a package of another version differs all the same."""
+    whole = copy.deepcopy(facts)
+    whole["distributions"]["numpy"]["version"] = "1.0"
+    whole["distributions"]["unused"]["imported"] = True
+    whole["libraries"] = [*facts["libraries"], "libopenblas.so"]
+    whole["variables"] = {"MKL_CBWR": "AVX2", "TORCHINDUCTOR_DETERMINISTIC": "1"}
+    stopped = info(facts, status="stopped")
+
+    differences = compare_environments(stopped, info(whole)).differences
+    assert [fact_difference(each.fact) for each in differences] == [
+        "environment variable MKL_CBWR: COMPATIBLE and AVX2",
+        "package numpy: 2.1.0 and 1.0",
+    ]
+
+
+def test_a_killed_run_has_no_differences_that_only_its_end_would_tell(facts: dict[str, Any]) -> None:
+    """A variable that a script sets itself is unknown at its start."""
+    start = {"taken": "at the start of the run", **collect_at_start().to_dict(), "variables": {}}
+    start["machine"] = {**facts["machine"], "processor": "other"}
+
+    assert told(start, facts) == ["processor: other and AMD EPYC"]
+
+
+def test_facts_from_elsewhere_may_be_anything(facts: dict[str, Any]) -> None:
+    """A killed run has none; a forged record may hold values of any type."""
+    assert told({}, facts) == []
+    values = (None, 5, "text", [], [{}], {"version": {"a": [1]}}, {"threads": 7}, {"threads": {"x\ny": [[]]}})
+    for value in (*values, {"files": 3}, {"files": {"a": 1, "b": {"count": None}}}, {"numpy": [], "x": {}}):
+        for name in facts:
+            for line in told({**facts, name: value}, facts):
+                assert "\n" not in line
+
+
+def test_every_influence_is_of_a_fact(facts: dict[str, Any]) -> None:
+    """A fact that is renamed must not fall out of the comparison unnoticed."""
+    import torch
+
+    known = {**facts, "torch": asdict(collect_torch(torch)) | {"switches": {}}, "ranks": {"world_size": 1}}
+    known |= {"arguments": [], "control": {"seed": "0", "portable": "off"}}
+    for influence in influences():
+        value: Any = known
+        for name in influence.path[: -1 if influence.path[0] in ("variables", "switches") else None]:
+            if name != ANY:
+                assert name in value, influence.path
+                value = value[name]
+
+
+def test_every_result_and_strength_has_words() -> None:
+    assert set(_RESULTS) == set(Results)
+    assert set(_STRENGTHS) == set(Strength)
+    assert set(OPS) < set(Results)
+
+
+def test_the_report_fits_a_terminal_and_is_json_too(facts: dict[str, Any]) -> None:
+    other = copy.deepcopy(facts)
+    other["variables"] = {"OMP_NUM_THREADS": "1"}
+    other["torch"]["threads"] = {"intra-op": 1, "MKL": 1, "OpenMP": 1}
+    other["machine"]["distribution"] = "another system"
+    comparison = compare_environments(info(facts), info(other))
+
+    text = render_text(("a.sbr", "b.sbr"), comparison, Style(width=80))
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.startswith(
+        "a.sbr and b.sbr: 2 differences that can change bits\n\n1. environment variable OMP_N"
+    )
+    assert text.endswith("\n\n1 further difference changes no bits (--all)")
+    everything = render_text(("a.sbr", "b.sbr"), comparison, Style(width=80), everything=True)
+    assert "another system" in everything
+    assert "another system" not in text
+    shown = json.loads(render_json(("a.sbr", "b.sbr"), comparison))
+    assert shown["differences"][0]["fact"] == ["variables", "OMP_NUM_THREADS"]
+    assert shown["differences"][0]["can_change"][0] == "sums"
+    same = compare_environments(info(facts), replace(info(facts)))
+    assert "nothing that can change bits" in render_text(("a", "b"), same, Style())

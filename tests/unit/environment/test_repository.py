@@ -1,0 +1,121 @@
+"""What was changed since the commit: a patch that git applies, without secrets and within limits."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from samebits.environment.repository import Patch, collect_patch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    answer = subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
+    return answer.stdout.decode()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    (folder / "train.py").write_text("a = 1\nb = 2\n")
+    (folder / "weights.bin").write_bytes(bytes(range(256)))
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "one")
+    return folder
+
+
+def applied(repository: Path, patch: Patch | None, tmp_path: Path) -> Path:
+    """Return a fresh checkout with the patch."""
+    assert patch is not None
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "-q", str(repository), str(other))
+    (tmp_path / "p").write_text(patch.diff, newline="")
+    git(other, "apply", str(tmp_path / "p"))
+    return other
+
+
+def test_nothing_changed(repository: Path, tmp_path: Path) -> None:
+    assert collect_patch(repository) == Patch()
+    assert collect_patch(tmp_path) is None
+
+
+@pytest.mark.parametrize("text", ["c = 3\nb = 2\n", "a = 1", "", "a = 1\r\nb = 2\r\n", "é\f\x1c = 1\n\n"])
+def test_a_patch_gives_the_changed_files_again(repository: Path, tmp_path: Path, text: str) -> None:
+    """Tracked files that were changed, binary too, and files of the run that git does not track."""
+    (repository / "train.py").write_text(text, newline="")
+    (repository / "weights.bin").write_bytes(bytes(reversed(range(256))))
+    (repository / "new folder").mkdir()
+    (repository / "new folder/own module.py").write_text(text or "x", newline="")
+    (repository / "unrelated.txt").write_text("not of the run")
+    patch = collect_patch(repository, [str(repository / "new folder/own module.py"), "/elsewhere/x.py"])
+    assert patch is not None
+    other = applied(repository, patch, tmp_path)
+
+    assert not patch.masked
+    for name in ("train.py", "weights.bin", "new folder/own module.py"):
+        assert (other / name).read_bytes() == (repository / name).read_bytes(), name
+    assert "unrelated" not in patch.diff
+
+
+def test_the_patch_of_a_subfolder_is_that_of_the_repository(repository: Path, tmp_path: Path) -> None:
+    (repository / "sub").mkdir()
+    (repository / "train.py").write_text("a = 5\n")
+    patch = collect_patch(repository / "sub")
+    assert patch is not None
+
+    assert (applied(repository, patch, tmp_path) / "train.py").read_text() == "a = 5\n"
+
+
+def test_settings_of_git_do_not_change_the_patch(repository: Path, tmp_path: Path) -> None:
+    """Nor are programs started that they name."""
+    plain = repository / "train.py"
+    plain.write_text("a = 7\n")
+    expected = collect_patch(repository)
+    for name, value in (
+        ("diff.external", f"touch {tmp_path}/started"), ("diff.noprefix", "true"), ("color.diff", "always"),
+        ("diff.mnemonicPrefix", "true"), ("diff.renames", "copies"), ("diff.context", "0"),
+        ("core.fsmonitor", f"touch {tmp_path}/started; false"), ("diff.algorithm", "patience"),
+    ):  # fmt: skip
+        git(repository, "config", name, value)
+
+    assert (applied(repository, collect_patch(repository), tmp_path) / "train.py").read_text() == "a = 7\n"
+    assert expected is not None
+    assert expected.diff
+    assert not (tmp_path / "started").exists()
+
+
+def test_secrets_are_masked(repository: Path) -> None:
+    (repository / "train.py").write_text('token = "hf_abcdefghijklmnopqrstuv"\npassword = "tr0ub4dor&3"\n')
+    patch = collect_patch(repository)
+    assert patch is not None
+
+    assert patch.masked
+    assert "hf_abc" not in patch.diff
+    assert "tr0ub4dor" not in patch.diff
+
+
+def test_large_files_are_known_by_digest(repository: Path) -> None:
+    (repository / "weights.bin").write_bytes(bytes(1 << 19))
+    (repository / "train.py").write_text("a = 2\n")
+    patch = collect_patch(repository)
+    assert patch is not None
+
+    assert [name for name, _ in patch.left_out] == ["weights.bin"]
+    assert len(patch.left_out[0][1]) == 64
+    assert "a = 2" in patch.diff
+    assert "weights" not in patch.diff
+
+
+def test_a_deleted_file_is_part_of_the_patch(repository: Path, tmp_path: Path) -> None:
+    (repository / "weights.bin").unlink()
+    assert not (applied(repository, collect_patch(repository), tmp_path) / "weights.bin").exists()

@@ -1,0 +1,152 @@
+"""Code and data of a run, by their contents; what was read before is not read again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from samebits.environment import files
+from samebits.environment._cache import FileCache, cache_folder, stamp_of
+from samebits.environment.files import FileDigest, collect_code, digest_data, sha256_of
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SAMEBITS_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def data_of(tmp_path: Path, contents: dict[str, str]) -> list[str]:
+    paths = []
+    for name, text in contents.items():
+        path = tmp_path / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+        paths.append(str(path))
+    return paths
+
+
+def sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_file_is_known_by_its_contents(tmp_path: Path) -> None:
+    (path,) = data_of(tmp_path, {"a.csv": "1,2"})
+    facts = digest_data([path], str(tmp_path))
+
+    assert facts.files == {"data/a.csv": FileDigest(sha("1,2"), 3)}
+    assert facts.unread == ()
+    assert sha256_of(str(tmp_path)) is None
+    assert sha256_of(str(tmp_path / "missing")) is None
+
+
+def test_names_say_nothing_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path,) = data_of(tmp_path, {"a.csv": "1"})
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert list(digest_data([path], str(tmp_path / "data")).files) == ["a.csv"]
+    assert list(digest_data([path], "/elsewhere").files) == ["~/data/a.csv"]
+
+
+def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it changes: its size, a time stamp, or the file under that name."""
+    (path,) = data_of(tmp_path, {"a.csv": "1"})
+    digest_data([path], str(tmp_path))
+    monkeypatch.setattr(files, "sha256_of", lambda *_: "read again")
+
+    assert digest_data([path], str(tmp_path)).files["data/a.csv"].sha256 == sha("1")
+    os.utime(path, (1_600_000_000, 1_600_000_001))
+    assert digest_data([path], str(tmp_path)).files["data/a.csv"].sha256 == "read again"
+
+
+def test_a_file_that_was_just_written_is_not_trusted_to_the_cache(tmp_path: Path) -> None:
+    """It may be written again with the same time stamp."""
+    path = tmp_path / "a"
+    path.write_text("1")
+    soon = path.stat().st_mtime + 100
+    os.utime(path, (soon, soon))
+    digest_data([str(path)], str(tmp_path))
+
+    assert FileCache("files").get(str(path), stamp_of(path.stat())) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"format": 1, "entries": [1]}', "1" * 100])
+def test_a_damaged_cache_costs_time_only(tmp_path: Path, own_cache: Path, text: str) -> None:
+    (path,) = data_of(tmp_path, {"a": "1"})
+    own_cache.mkdir()
+    (own_cache / "files.json").write_text(text)
+    assert digest_data([path], str(tmp_path)).files["data/a"].sha256 == sha("1")
+    (own_cache / "files.json").write_text(
+        json.dumps({"format": 1, "entries": {path: [stamp_of(os.stat(path)), {"no": "digest"}]}})
+    )
+    assert digest_data([path], str(tmp_path)).files["data/a"].sha256 == sha("1")
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path,) = data_of(tmp_path, {"a": "1"})
+    own_cache.write_text("a file")
+    assert digest_data([path], str(tmp_path)).files["data/a"].sha256 == sha("1")
+    monkeypatch.delenv("SAMEBITS_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    if sys.platform == "linux":
+        assert cache_folder() == "/somewhere/samebits"
+
+
+def test_many_files_become_few_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders, the deepest first; one changed byte changes the entry, and the order of reading does not."""
+    monkeypatch.setattr(files, "_MOST_LISTED", 5)
+    contents = {f"train/{kind}/{number}.png": f"{kind}{number}" for kind in "ab" for number in range(4)}
+    paths = data_of(tmp_path, {**contents, "labels.csv": "x"})
+    folder = str(tmp_path / "data")
+    facts = digest_data(paths, folder)
+
+    assert list(facts.files) == ["labels.csv", "train/a/", "train/b/"]
+    assert (facts.files["train/a/"].count, facts.files["train/a/"].size) == (4, 8)
+    assert digest_data(list(reversed(paths)), folder) == facts
+    data_of(tmp_path, {"train/a/0.png": "A0"})
+    assert digest_data(paths, folder).files["train/a/"].sha256 != facts.files["train/a/"].sha256
+    assert digest_data(paths, folder).files["train/b/"] == facts.files["train/b/"]
+
+
+def test_one_full_folder_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_MOST_LISTED", 3)
+    paths = data_of(tmp_path, {str(number): "x" for number in range(9)})
+
+    assert list(digest_data(paths, str(tmp_path / "data")).files) == ["./"]
+
+
+def test_ctrl_c_stops_the_reading_and_names_the_rest(tmp_path: Path) -> None:
+    paths = data_of(tmp_path, {"a": "1", "b": "22"})
+    seen: list[tuple[int, int]] = []
+
+    def interrupt(done: int, total: int) -> None:
+        seen.append((done, total))
+        if done > 1:
+            raise KeyboardInterrupt
+
+    facts = digest_data([*paths, str(tmp_path / "gone")], str(tmp_path), interrupt)
+    assert (list(facts.files), facts.unread) == (["data/a"], ("data/b", "gone"))
+    assert seen == [(1, 3), (3, 3)]
+
+
+def test_the_code_is_the_script_and_the_users_own_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the standard library, not what is installed, not samebits."""
+    module = ModuleType("own_module")
+    module.__file__ = str(tmp_path / "own_module.py")
+    Path(module.__file__).write_text("x = 1")
+    monkeypatch.setitem(sys.modules, "own_module", module)
+    code = collect_code()
+
+    assert code["own_module"] == FileDigest(sha("x = 1"), 5)
+    assert not [name for name in code if name.partition(".")[0] in ("samebits", "json", "pytest", "torch")]
