@@ -40,6 +40,7 @@ SEED = 16
 MOST_SECONDS = 2.0
 MOST_SHOWN = 50_000_000
 ADDRESS_SPACE = 450 << 20  # beyond what the imports take
+ROOM_OF_ONE_MB = 16  # that reading one damaged file may take
 HANG_S = 60  # by the clock, however busy the machine is; then the process ends with a traceback
 MOST_FAILURES = 20
 MOST_EVENTS = 60
@@ -106,7 +107,8 @@ def one_case(kind: str, number: int, folder: Path, mutator: Any) -> tuple[Wrong,
             (read_log if kind == "logs" else read_record)(path, other, number, terminal)
     except SamebitsError as error:
         terminal.write(f"{error}\n")
-        wrong = ("memory", _whole_trace(error)) if _wanted_memory(error) else wrong
+        if _wanted_memory(error) and not _is_refused_by_sqlite(path):
+            wrong = ("memory", _whole_trace(error))
     except Exception:  # noqa: BLE001 - that is what is looked for
         wrong = ("traceback", traceback.format_exc()[-2500:])
     seconds = time.process_time() - begun
@@ -117,6 +119,22 @@ def _wanted_memory(error: BaseException) -> bool:
     """Whether an error stands for one that says that there is no memory."""
     under = error.__cause__ or error.__context__
     return isinstance(error, MemoryError) or (under is not None and _wanted_memory(under))
+
+
+def _is_refused_by_sqlite(path: Path) -> bool:
+    """Whether SQLite says so of a damaged file however much memory there is; it has not asked for any then."""
+    limited, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    before = peak_mb()
+    try:
+        with RecordReader(path) as reader:
+            for _ in reader.events():
+                pass
+    except SamebitsError as error:
+        return _wanted_memory(error) and peak_mb() - before < ROOM_OF_ONE_MB
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (limited, hard))
+    return False
 
 
 def _whole_trace(error: BaseException) -> str:
@@ -149,7 +167,7 @@ def limit_memory() -> None:
     """What is mapped now, and so much more."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + ADDRESS_SPACE
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def peak_mb() -> float:

@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from samebits.cli._lock_check import check_lock
 from samebits.cli.command import help_texts, refuse_rank
 from samebits.cli.options import add_state_only, planned_launch, wants_progress
 from samebits.cli.output import FirstAnswer, print_result
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.terminal import style_of, write
+from samebits.commands.lock.file import DEFAULT
 from samebits.commands.rerun import repeated_settings, repeated_target
 from samebits.comparison.environments import compare_environments
 from samebits.errors import SamebitsError
@@ -36,16 +38,22 @@ _SHOWN = 3  # differences between the environments
 
 
 class CheckCommand:
-    """Run the command of a record again here, and compare: does it give the same bits?
+    """Run what was recorded or locked again here, and compare: does it give the same bits?
 
-    The run has the seed, the switches and the mode of the recorded one. Where the bits differ, the
-    differences between the two environments are named, the likeliest first. Exit status: 0 identical,
-    1 different, 2 could not judge.
+    Without a RECORD, the entries of `samebits.lock` are checked, or those that are named. Where the bits of
+    one are others, it says whose that is: your change (the commit and the lines, tried by running the old
+    code here), drift of the platform (the operation whose results changed, by how much, and the likeliest
+    reasons), or nondeterminism.
+
+    With the record of a run, its command is run again with its seed, its switches and its mode. Exit status:
+    0 identical, 1 different, 2 could not judge.
 
     Examples:
+      samebits check                              # all entries of samebits.lock
+      samebits check train --junit report.xml
+      samebits check --update train               # the new bits are wanted
       samebits check golden.sbr
-      samebits check --json golden.sbr
-      samebits check golden.sbr -- --token X    # arguments that the record does not hold
+      samebits check golden.sbr -- --token X      # arguments that the record does not hold
     """
 
     name = "check"
@@ -54,7 +62,9 @@ class CheckCommand:
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow `check`."""
         parser = CommandParser(**help_texts(self))
-        parser.add_argument("golden", metavar="RECORD", help="the record of a run")
+        parser.add_argument(
+            "what", nargs="*", metavar="RECORD|ENTRY", help="the record of a run, or entries of the lock file"
+        )
         parser.add_argument(
             "--record", metavar="PATH", help="where the record of the new run goes (default: in .samebits)"
         )
@@ -64,6 +74,16 @@ class CheckCommand:
             "--no-progress", action="store_true", help="do not show progress in the last row of the terminal"
         )
         add_state_only(parser)
+        group = parser.add_argument_group("check of a lock file")
+        group.add_argument("--lock", metavar="PATH", help=f"the lock file (default: {DEFAULT})")
+        group.add_argument(
+            "--update", action="store_true", help="write the entries whose bits are others again"
+        )
+        group.add_argument("--quick", action="store_true", help="do not find out whose a difference is")
+        group.add_argument("--junit", metavar="FILE", help="write the results as JUnit XML")
+        group.add_argument(
+            "--sarif", metavar="FILE", help="write the results as SARIF, for the lines of the code"
+        )
         words = list(arguments)
         split = words.index("--") if "--" in words else len(words)
         options = parser.parse_args(words[:split])
@@ -73,6 +93,12 @@ class CheckCommand:
     def run(self, options: argparse.Namespace) -> int:
         """Run the command again, and print the verdict."""
         refuse_rank(self.name)
+        if _names_record(options):
+            return self._check_record(options)
+        return check_lock(options)
+
+    def _check_record(self, options: argparse.Namespace) -> int:
+        (options.golden,) = options.what
         with RecordReader(options.golden) as reader:
             recorded = reader.info
         fresh = self._run_again(options, recorded)
@@ -95,6 +121,25 @@ class CheckCommand:
         launch(replace(request, output="stderr") if options.json else request)
         write(f"samebits: {ending_text(record, str(record))}", sys.stderr)
         return record
+
+
+def _names_record(options: argparse.Namespace) -> bool:
+    """Tell whether the words name a record, and refuse options that go with a lock file only.
+
+    Raises:
+        SamebitsError: `usage`.
+    """
+    record = next((word for word in options.what if word.endswith(SUFFIX) or os.path.isfile(word)), None)
+    of_lock = {"--update": options.update, "--quick": options.quick}
+    of_lock |= {"--lock": options.lock, "--junit": options.junit, "--sarif": options.sarif}
+    of_record = {"--record": options.record, "--verbose": options.verbose, "arguments": options.given}
+    wrong = [name for name, given in (of_record if record is None else of_lock).items() if given]
+    if wrong:
+        what = "the entries of a lock file" if record is None else "a record"
+        raise SamebitsError(f"{wrong[0]} does not go with {what}; leave it out", slug="usage")
+    if record is not None and len(options.what) > 1:
+        raise SamebitsError("expected one record, or names of entries of the lock file", slug="usage")
+    return record is not None
 
 
 def _free_record(options: argparse.Namespace, target: Target) -> Path:

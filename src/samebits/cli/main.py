@@ -29,6 +29,7 @@ _COMMANDS = {
     "verify": "VerifyCommand",
     "run": "RunCommand",
     "compare": "CompareCommand",
+    "lock": "LockCommand",
     "check": "CheckCommand",
     "diff": "DiffCommand",
     "rebuild": "RebuildCommand",

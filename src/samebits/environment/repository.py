@@ -66,7 +66,7 @@ def collect_source(directory: Path) -> SourceFacts | None:
     Args:
         directory: in the repository.
     """
-    answer = _ask(directory, ["status", "--porcelain=v2", "--branch", "--untracked-files=no"])
+    answer = ask_git(directory, ["status", "--porcelain=v2", "--branch", "--untracked-files=no"])
     if answer is None:
         return None
     lines = answer.decode(errors="replace").splitlines()
@@ -89,8 +89,8 @@ def collect_patch(
         working_folder: of the run.
         mask: masks the secrets in a text.
     """
-    top = _ask(directory, ["rev-parse", "--show-toplevel"])
-    changed = _ask(directory, [*_DIFF, "HEAD", "--name-only", "-z"], _SECONDS_OF_DIFF)
+    top = ask_git(directory, ["rev-parse", "--show-toplevel"])
+    changed = ask_git(directory, [*_DIFF, "HEAD", "--name-only", "-z"], _SECONDS_OF_DIFF)
     if top is None or changed is None:
         return None
     root = os.fsdecode(top.rstrip(b"\r\n"))
@@ -130,7 +130,7 @@ def _diff_of(directory: Path, names: Sequence[str]) -> str | None:
     if not names:
         return ""
     specs = [f":(top,literal){name}" for name in names]
-    answer = _ask(directory, [*_DIFF, "--binary", "HEAD", "--", *specs], _SECONDS_OF_DIFF)
+    answer = ask_git(directory, [*_DIFF, "--binary", "HEAD", "--", *specs], _SECONDS_OF_DIFF)
     return None if answer is None else answer.decode(errors="replace")
 
 
@@ -141,7 +141,7 @@ def _untracked(root: str, files: Iterable[str]) -> list[str]:
     if not names:
         return []
     specs = [f":(top,literal){name}" for name in names]
-    answer = _ask(root, ["ls-files", "-z", "--full-name", "--", *specs])
+    answer = ask_git(root, ["ls-files", "-z", "--full-name", "--", *specs])
     tracked = set() if answer is None else {os.fsdecode(name) for name in answer.split(b"\0")}
     return sorted(set(names) - tracked)
 
@@ -162,8 +162,14 @@ def _new_file(root: str, name: str) -> str:
     return f"{head}@@ -0,0 +1,{len(lines)} @@\n{body}{end}"
 
 
-def _ask(directory: Path | str, words: Sequence[str], seconds: float = _SECONDS) -> bytes | None:
-    """Ask git a question about a directory; None if it does not answer."""
+def ask_git(directory: Path | str, words: Sequence[str], seconds: float = _SECONDS) -> bytes | None:
+    """Ask git a question about a directory; None if it does not answer.
+
+    Args:
+        directory: in the repository.
+        words: the command.
+        seconds: how long git may take.
+    """
     try:
         return subprocess.run(
             [*_GIT, "-C", str(directory), *words],

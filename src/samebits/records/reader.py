@@ -368,5 +368,7 @@ class _Budget:
 
 
 def _one_line(error: BaseException) -> str:
+    if isinstance(error, MemoryError):  # SQLite says so of a value whose length makes no sense, too
+        return "one of its values is too large to be read"
     text = " ".join((str(error) or type(error).__name__).split())
     return "its pages repeat without end" if text == _INTERRUPTED else text[:200]

@@ -36,8 +36,8 @@ def render(comparison: Comparison, fix: Fix | None = None) -> str:
             "steps": comparison.steps,
             "reason": sentence_or_none(comparison.reason),
             "child": comparison.child or None,
-            "findings": [_finding(finding) for finding in _findings(comparison)],
-            "reported": [_finding(finding) for finding in comparison.reported],
+            "findings": [finding_json(finding) for finding in _findings(comparison)],
+            "reported": [finding_json(finding) for finding in comparison.reported],
             "notes": sentences(comparison.notes),
             "internal_error": _last_line(comparison.failure),
             "final_digest": list(comparison.final_digest),
@@ -102,7 +102,8 @@ def _text(fields: dict[str, Any]) -> str:
     return json.dumps(fields, indent=2, allow_nan=False)
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """Return a finding as an element of `findings`."""
     origin = finding.origin
     remedy = finding.remedy
     return {

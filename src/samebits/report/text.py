@@ -152,7 +152,7 @@ def _origin(
     """Return the site of the origin, and its output."""
     origin = finding.origin
     title = "does not repeat" if origin.kind == Rerun.REPLAY else "first difference"
-    lines = [*style.titled(title, _headline(origin)), *_quoted("", origin.site, style, sources)]
+    lines = [*style.titled(title, event_text(origin)), *_quoted("", origin.site, style, sources)]
     shown = [origin.site]
     for label, site in (
         ("entered at", origin.entered_site),
@@ -170,7 +170,8 @@ def _rows_of(rows: list[tuple[str, str]], style: Style, sources: Sources) -> lis
     return [line for label, text in shown for line in row(label, text, style)]
 
 
-def _headline(origin: Origin) -> str:
+def event_text(origin: Origin) -> str:
+    """Return the step, the event and the module of an origin: `step 0, aten::mm in module fc1`."""
     what = origin.op if origin.kind in _OPS else KIND_WORDS.get(origin.kind, origin.kind)
     if origin.kind == EventKind.RNG and origin.op == "seed":
         what = "a generator is seeded"
@@ -231,7 +232,7 @@ def _outputs(finding: Finding) -> str:
     difference = finding.origin.difference
     if difference is None:
         return what
-    return f"{what}: {_amount(difference)}" if what else _amount(difference)
+    return f"{what}: {amount_text(difference)}" if what else amount_text(difference)
 
 
 def _named_outputs(origin: Origin) -> str:
@@ -245,7 +246,8 @@ def _named_outputs(origin: Origin) -> str:
     return ", ".join(parts[:_MOST_NAMES]) + more
 
 
-def _amount(difference: Difference) -> str:
+def amount_text(difference: Difference) -> str:
+    """Return how far values are apart: `3 of 64 elements differ, by up to 1e-07 (2 ULP)`."""
     text = f"{number(difference.elements)} of {number(difference.total)} elements differ"
     text = "its one element differs" if difference.total == 1 else text
     if difference.max_abs is not None and math.isnan(difference.max_abs):
@@ -318,7 +320,7 @@ def _others(title: str, findings: Sequence[Finding], style: Style, folder: str) 
     for finding in findings[:_MOST_FINDINGS]:
         where = f", {shown_site(finding.origin.site, folder)}" if finding.origin.site is not None else ""
         cause = f" ({finding.cause})" if finding.cause != Cause.UNKNOWN else ""
-        lines += style.wrap(f"{_headline(finding.origin)}{where}{cause}", indent=2, hanging=4)
+        lines += style.wrap(f"{event_text(finding.origin)}{where}{cause}", indent=2, hanging=4)
     if len(findings) > _MOST_FINDINGS:
         lines.append(f"  ... and {len(findings) - _MOST_FINDINGS} more (--json lists all)")
     return lines

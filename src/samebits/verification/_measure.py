@@ -16,17 +16,17 @@ from samebits.recording.settings import RecordingSettings
 from samebits.recording.substitution import CapturedEvents
 from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import Note, NoteCode
+from samebits.verification._state import Tools
 from samebits.verification.results import Purpose
-from samebits.verification.series import Plan
+from samebits.verification.series import Pair, Plan
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origin
     from samebits.recording.substitution import Substitution
     from samebits.records.events import Event
     from samebits.records.reader import RecordReader
-    from samebits.verification._state import Runner, State, Tools
-    from samebits.verification.results import ScriptRun
-    from samebits.verification.series import Pair
+    from samebits.verification._state import Runner, State
+    from samebits.verification.results import ScriptRun, Verification
 
 
 def replay(state: State, runner: Runner) -> State:
@@ -84,6 +84,20 @@ def measure(state: State, tools: Tools) -> State:
     pair = localisation.pair
     measured = tuple(_with_captured_values(each, tools, pair) for each in state.comparison.findings)
     return replace(state, comparison=replace(state.comparison, findings=measured))
+
+
+def with_kept_values(verification: Verification) -> Verification:
+    """Return the comparison of two records with the difference of the values that both kept at its findings.
+
+    Args:
+        verification: of two op-level records, as of `verify_records`.
+    """
+    first, second = verification.runs
+    pair, comparison = Pair(first, second), verification.comparison
+    if comparison.first_step is None:
+        return verification
+    findings = tuple(_with_captured_values(each, Tools(), pair) for each in comparison.findings)
+    return replace(verification, comparison=replace(comparison, findings=findings))
 
 
 def is_located(state: State) -> bool:

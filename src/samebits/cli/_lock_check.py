@@ -1,0 +1,109 @@
+"""`samebits check` of a lock file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits._text import files
+from samebits.cli.lock import check_options
+from samebits.cli.output import STATUS
+from samebits.cli.terminal import Phases, style_of, write
+from samebits.commands.lock.check import check_entry, make_entry
+from samebits.commands.lock.file import DEFAULT, read_lock, write_lock
+from samebits.commands.lock.old_code import Repository
+from samebits.errors import EXIT_IDENTICAL, EXIT_NOT_JUDGED, SamebitsError
+from samebits.report import junit, lock_json, lock_text, sarif
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from samebits.commands.lock.check import CheckOptions
+    from samebits.commands.lock.entry import LockEntry
+    from samebits.commands.lock.file import LockFile
+    from samebits.commands.lock.outcome import EntryResult
+    from samebits.comparison.results import Verdict
+
+_ORDER: tuple[Verdict, ...] = ("not_judged", "different", "identical")
+
+
+def check_lock(options: argparse.Namespace) -> int:
+    """Check entries of a lock file, and print the results.
+
+    Returns:
+        the exit status of the worst of them; with `--update` that of the entries that could not be judged.
+
+    Raises:
+        SamebitsError: as of `read_lock`; an entry does not exist (`lock-entry`); a report cannot be written
+            (`report-unwritable`).
+    """
+    lock = read_lock(options.lock or DEFAULT)
+    entries = _chosen(lock, options.what)
+    phases = Phases(sys.stderr)
+    how = check_options(options, phases, explain=not (options.quick or options.update))
+    try:
+        results = [check_entry(lock, entry, how) for entry in entries]
+    finally:
+        phases.clear()
+    _write_reports(options, lock, results)
+    verdict = next(
+        (each for each in _ORDER if any(result.verdict == each for result in results)), "identical"
+    )
+    if options.json:
+        write(lock_json.render(results, verdict), sys.stdout)
+    else:
+        write(lock_text.render(results, style_of(sys.stdout), os.getcwd()), sys.stdout)
+    if options.update:
+        return _update(lock, results, how)
+    passed = options.state_only and all(_is_same_state(each) for each in results)
+    return EXIT_IDENTICAL if passed else STATUS[verdict]
+
+
+def _chosen(lock: LockFile, names: Sequence[str]) -> list[LockEntry]:
+    missing = [name for name in names if name not in lock.entries]
+    if missing or not lock.entries:
+        present = ", ".join(lock.entries) or "none"
+        found = f"no entry {missing[0]}" if missing else "no entries"
+        message = f"{lock.path} has {found}; expected one of its entries: {present}"
+        raise SamebitsError(message, slug="lock-entry")
+    return [entry for name, entry in lock.entries.items() if not names or name in names]
+
+
+def _is_same_state(result: EntryResult) -> bool:
+    differs = result.mismatch is not None and result.mismatch.of_state
+    return result.verdict != "not_judged" and not differs
+
+
+def _update(lock: LockFile, results: Sequence[EntryResult], how: CheckOptions) -> int:
+    """Write the entries that differ again, and return the exit status."""
+    for result in results:
+        if result.verdict == "different":
+            lock = lock.with_entry(make_entry(result.entry, lock, replace(how, output="nothing")))
+    changed = [result.entry.name for result in results if result.verdict == "different"]
+    if changed:
+        write_lock(lock)
+    write(f"samebits: {', '.join(changed) or 'no entry'} written again in {lock.path}", sys.stderr)
+    failed = any(result.verdict == "not_judged" for result in results)
+    return EXIT_NOT_JUDGED if failed else EXIT_IDENTICAL
+
+
+def _write_reports(options: argparse.Namespace, lock: LockFile, results: Sequence[EntryResult]) -> None:
+    if options.junit:
+        _write(options.junit, junit.render(results, os.getcwd()))
+    if options.sarif:
+        repository = Repository.of(lock.folder)
+        root = str(repository.root if repository is not None else lock.folder)
+        _write(options.sarif, sarif.render(results, root, str(lock.folder)).encode())
+
+
+def _write(path: str, data: bytes) -> None:
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        files.write_whole(path, data, mode=files.SHARED)
+    except OSError as error:
+        message = f"cannot write the report {path}: {error.strerror or error}"
+        raise SamebitsError(message, slug="report-unwritable") from None

@@ -1,0 +1,150 @@
+"""Says whose it is that a run does not give the bits of its lock, and which runs show that."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.commands.lock.change import find_change
+from samebits.commands.lock.entry import here_as_locked
+from samebits.commands.lock.old_code import Repository
+from samebits.commands.lock.operations import compared, traced
+from samebits.commands.lock.outcome import Blame, Obstacle, Proof
+from samebits.commands.lock.runs import explained, run
+from samebits.commands.lock.settings import settings_of_lock, those_needed
+from samebits.commands.lock.trees import Trees
+from samebits.comparison.environments import compare_environments
+from samebits.environment import table_at
+from samebits.environment.influence import Strength
+
+if TYPE_CHECKING:
+    from samebits.commands.lock.case import Case
+    from samebits.commands.lock.old_code import Commit
+    from samebits.commands.lock.outcome import EntryResult, RestoredSetting
+    from samebits.commands.lock.runs import LockRun, Recipe
+
+
+def attribute(case: Case) -> EntryResult:
+    """Find out whose a mismatch is.
+
+    Raises:
+        SamebitsError: a run cannot be started, or its record cannot be read.
+        KeyboardInterrupt: by Ctrl-C.
+    """
+    case.announce("a second run, to see whether the bits are chance")
+    if not case.gives_same(run(case.short, "again")):
+        return _nondeterminism(case)
+    case = _with_environments(case)
+    if case.result.inputs:
+        return _changed_inputs(case)
+    if case.result.platform:
+        return _platform(case.blamed(Blame.PLATFORM, Proof.INFERRED))
+    return replace(case.result, blame=Blame.UNRECORDED)
+
+
+def _nondeterminism(case: Case) -> EntryResult:
+    """Explain a run that differs from time to time, as `samebits verify` does."""
+    case.announce("the bits are chance; runs to find out why")
+    result = explained(case.short)
+    return replace(case.result, blame=Blame.NONDETERMINISM, proof=Proof.TRIED, operations=result)
+
+
+def _with_environments(case: Case) -> Case:
+    """Add the differences between the environment of the lock and that of the run."""
+    made = case.result.run
+    assert made is not None  # noqa: S101 - for the type checker
+    assert made.info is not None  # noqa: S101
+    differences = compare_environments(case.entry.info, here_as_locked(made.info)).differences
+    inputs = tuple(each for each in differences if each.strength is Strength.INPUT)
+    platform = tuple(each for each in differences if each.strength is not Strength.INPUT)
+    if case.entry.is_portable:
+        platform = tuple(each for each in platform if each.fact.path[:1] in (("packages",), ("python",)))
+    return replace(case, result=replace(case.result, inputs=inputs, platform=platform))
+
+
+# ---- code and data differ
+
+
+def _changed_inputs(case: Case) -> EntryResult:
+    """Run the old code here, to tell a change of the user's from the platform."""
+    repository = Repository.of(case.lock.folder)
+    commit, obstacle = _old_commit(case, repository)
+    if repository is None or commit is None:
+        return _without_old_code(_with_obstacle(case, obstacle))
+    with tempfile.TemporaryDirectory(prefix="samebits-") as scratch:
+        trees = Trees(case, repository, Path(os.path.realpath(scratch)))
+        case.announce(
+            f"the code of commit {commit.sha[:10]}, to see whether it still gives the bits of the lock"
+        )
+        old = trees.run(commit.sha, {}, inventory=True)
+        if old.failed:
+            return _without_old_code(_with_obstacle(case, Obstacle.OLD_CODE_FAILED))
+        if not case.gives_lock(old):
+            return _old_code_differs(case, old)
+        case.announce("the commit and the lines that changed the bits")
+        change = find_change(repository, commit, trees.gives_lock)
+        operations = compared(case, trees.recipe(change.good.sha, {}), case.short)
+    result = replace(case.result, change=change, operations=operations)
+    return replace(result, blame=Blame.CHANGE, proof=Proof.TRIED)
+
+
+def _old_commit(case: Case, repository: Repository | None) -> tuple[Commit | None, Obstacle]:
+    if repository is None:
+        return None, Obstacle.NO_GIT
+    code = {name: row["sha256"] for name, row in table_at(case.entry.environment, "code").items()}
+    commit = repository.commit_with(code, case.entry.commit, case.lock.path)
+    return commit, Obstacle.SHALLOW if repository.is_shallow else Obstacle.NO_COMMIT
+
+
+def _old_code_differs(case: Case, old: LockRun) -> EntryResult:
+    """Return the result where the old code does not give the bits of the lock here either."""
+    assert old.info is not None  # noqa: S101 - for the type checker
+    left = compare_environments(case.entry.info, here_as_locked(old.info)).differences
+    inputs = tuple(each for each in left if each.strength is Strength.INPUT)
+    if inputs:  # data that git does not keep
+        return _without_old_code(replace(case, result=replace(case.result, inputs=inputs)))
+    if not case.result.platform:
+        return replace(case.result, blame=Blame.UNRECORDED)
+    blame = Blame.PLATFORM if case.gives_same(old) else Blame.BOTH
+    return _platform(case.blamed(blame, Proof.TRIED))
+
+
+def _with_obstacle(case: Case, obstacle: Obstacle) -> Case:
+    return replace(case, result=replace(case.result, obstacles=(obstacle,)))
+
+
+def _without_old_code(case: Case) -> EntryResult:
+    """Return the result where the old code cannot be run: by what else is different."""
+    if case.result.platform:
+        return replace(case.result, blame=Blame.UNDECIDED)
+    only_data = all(each.fact.path[0] == "data" for each in case.result.inputs)
+    return replace(case.result, blame=Blame.DATA if only_data else Blame.CHANGE)
+
+
+# ---- the platform differs
+
+
+def _platform(case: Case) -> EntryResult:
+    """Find the setting that changes the bits, if it can be set here, and the operation that changed."""
+    settings = settings_of_lock(case.entry.environment, case.result.platform)
+    if settings:
+        case.announce("with the settings of the lock")
+        if _gives_lock(case, settings):
+            settings = those_needed(settings, lambda some: _gives_lock(case, some))
+            operations = compared(case, _with_settings(case.short, settings), case.short)
+            return replace(case.result, settings=settings, proof=Proof.TRIED, operations=operations)
+    operations = traced(case)
+    return replace(case.result, operations=operations, traced=operations is not None)
+
+
+def _gives_lock(case: Case, settings: tuple[RestoredSetting, ...]) -> bool:
+    return case.gives_lock(run(_with_settings(case.short, settings), "settings"))
+
+
+def _with_settings(recipe: Recipe, settings: tuple[RestoredSetting, ...]) -> Recipe:
+    given = {each.name: each.value for each in settings if each.value is not None}
+    without = frozenset(each.name for each in settings if each.value is None)
+    return replace(recipe, environment={**recipe.environment, **given}, without=without)

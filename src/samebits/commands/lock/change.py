@@ -1,0 +1,121 @@
+"""Finds the commit, and in it the lines, that made a run give other bits than its lock."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from typing import TYPE_CHECKING
+
+from samebits.commands.lock.outcome import Change, Hunk, Proof
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from samebits.commands.lock.old_code import Commit, Repository
+
+    Gives = Callable[[str, Mapping[str, str]], bool]
+
+_MOST_TRIED = 12
+_MOST_HUNKS = 5
+WORKING_TREE = ""
+"""Stands for the working tree where a commit is named."""
+_NO_CODE = (".md", ".rst", ".lock", ".gitignore", ".ipynb")
+
+
+def find_change(repository: Repository, old: Commit, gives: Gives) -> Change:
+    """Return the first change after a commit with which the bits are no longer those of the lock.
+
+    Args:
+        repository: of the code.
+        old: a commit whose code gives the bits of the lock here; the working tree gives others.
+        gives: tells whether the code of a commit, with other text for some files (by name, relative to the
+            root), gives the bits of the lock.
+    """
+    good, bad = _first_bad(repository, old, gives)
+    base = bad.sha if bad is not None else WORKING_TREE
+    names = repository.changed_files(good.sha, base)
+    hunks = tuple(hunk for name in names for hunk in _hunks(repository, (good.sha, base), name))
+    no_text = tuple(name for name in names if repository.text_at(base or WORKING_TREE, name) is None)
+    guilty = _guilty(repository, base, hunks, gives)
+    if guilty:
+        return Change(bad, good, guilty, Proof.TRIED)
+    shown = hunks[:_MOST_HUNKS]
+    return Change(bad, good, shown, Proof.INFERRED, len(hunks) - len(shown), no_text[:_MOST_HUNKS])
+
+
+def _first_bad(repository: Repository, old: Commit, gives: Gives) -> tuple[Commit, Commit | None]:
+    """Return the last commit that gives the bits of the lock, and the next; None for the working tree.
+
+    It halves the commits between them, as `git bisect` does.
+    """
+    states: list[Commit | None] = [old, *repository.commits_since(old.sha)]
+    if repository.is_changed:
+        states.append(None)
+    good, bad = 0, len(states) - 1
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        commit = states[middle]
+        if gives(commit.sha if commit is not None else WORKING_TREE, {}):
+            good = middle
+        else:
+            bad = middle
+    last = states[good]
+    assert last is not None  # noqa: S101 - only the last state is the working tree, and it is not good
+    return last, states[bad] if bad > good else None
+
+
+def _guilty(repository: Repository, base: str, hunks: Sequence[Hunk], gives: Gives) -> tuple[Hunk, ...]:
+    """Return the first hunk whose reversal alone brings the bits of the lock back."""
+    if len(hunks) > _MOST_TRIED:
+        return ()
+    for hunk in hunks:
+        text = repository.text_at(base, hunk.file) or ""  # a file that the change removed
+        if gives(base, {hunk.file: reverted(text, (hunk,))}):
+            return (hunk,)
+    return ()
+
+
+def reverted(text: str, hunks: Sequence[Hunk]) -> str:
+    """Return a changed text with some hunks taken back.
+
+    Args:
+        text: with the change.
+        hunks: of this file, from top to bottom.
+    """
+    lines = text.splitlines(keepends=True)
+    for hunk in reversed(hunks):
+        start = hunk.line - 1
+        lines[start : start + len(hunk.after)] = hunk.before
+    return "".join(lines)
+
+
+def _hunks(repository: Repository, commits: tuple[str, str], name: str) -> Iterator[Hunk]:
+    """Yield the hunks of a file that can have an effect: no comments, no blank lines."""
+    if name.endswith(_NO_CODE):
+        return
+    before, after = (repository.text_at(commit, name) for commit in commits)
+    if before is None or after is None:
+        if before is not None or after is not None:
+            yield Hunk(name, 1, _lines(before), _lines(after), 1)
+        return
+    old, new = _lines(before), _lines(after)
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        hunk = Hunk(name, c + 1, old[a:b], new[c:d], a + 1)
+        if not _is_idle(after, hunk):
+            yield hunk
+
+
+def _lines(text: str | None) -> tuple[str, ...]:
+    return () if text is None else tuple(text.splitlines(keepends=True))
+
+
+def _is_idle(text: str, hunk: Hunk) -> bool:
+    """Tell whether a hunk changes only comments, blank lines or layout."""
+    if not hunk.file.endswith(".py"):
+        return not "".join((*hunk.before, *hunk.after)).strip()
+    try:
+        return ast.dump(ast.parse(text)) == ast.dump(ast.parse(reverted(text, (hunk,))))
+    except (SyntaxError, ValueError, RecursionError):
+        return False

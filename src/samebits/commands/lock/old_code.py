@@ -1,0 +1,198 @@
+"""The code of an earlier commit, in a folder of its own, so that it can be run again."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import tarfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.environment.repository import ask_git
+from samebits.errors import SamebitsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SECONDS = 60.0
+_MOST_COMMITS = 200
+_LARGEST = 1 << 20  # bytes of a text
+_SHOWN = 16  # digits of a SHA-256 in a lock
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit.
+
+    Args:
+        sha: its name.
+        subject: the first line of its message.
+    """
+
+    sha: str
+    subject: str
+
+
+class Repository:
+    """The git repository that a lock file is in.
+
+    Args:
+        folder: of the lock file.
+        root: of the repository.
+    """
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self.root = root
+        self.below = os.path.relpath(folder, root)
+        self._digests: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, folder: Path) -> Repository | None:
+        """Return the repository of a folder; None if there is none with a commit, or no git."""
+        folder = Path(os.path.realpath(folder))
+        top = _git(folder, "rev-parse", "--show-toplevel")
+        if top is None or _git(folder, "rev-parse", "--verify", "--quiet", "HEAD") is None:
+            return None
+        return cls(folder, Path(os.path.realpath(os.fsdecode(top.rstrip(b"\r\n")))))
+
+    @property
+    def is_shallow(self) -> bool:
+        """True if its older commits were not fetched."""
+        return (_git(self.root, "rev-parse", "--is-shallow-repository") or b"").strip() == b"true"
+
+    @property
+    def is_changed(self) -> bool:
+        """True if tracked files differ from the commit that is checked out."""
+        return bool((_git(self.root, "status", "--porcelain", "--untracked-files=no") or b"").strip())
+
+    def commit_with(self, code: Mapping[str, str], recorded: str, lock: Path) -> Commit | None:
+        """Return the latest commit that has the code of a lock.
+
+        Args:
+            code: the beginning of the SHA-256 of each file of code, by name.
+            recorded: the commit that was checked out when the lock was written; code that was not committed
+                then is often in the commit that follows.
+            lock: the lock file; the commit that last changed it is tried first.
+
+        Returns:
+            None if no commit among the latest ones has all these files.
+        """
+        wanted = set(code.values())
+        by_lock = self._log("-1", "--", str(Path(os.path.realpath(lock))))
+        candidates = [*by_lock, *self._log("-1", recorded or "HEAD"), *self._log(f"-{_MOST_COMMITS}", "HEAD")]
+        for commit in dict.fromkeys(candidates):
+            if wanted and wanted <= set(self._contents(commit.sha)):
+                return commit
+        return None
+
+    def commits_since(self, commit: str) -> tuple[Commit, ...]:
+        """Return the commits after one, up to the one that is checked out, the oldest first."""
+        return tuple(reversed(self._log("--first-parent", f"{commit}..HEAD")))
+
+    def line_commit(self, file: str, line: int) -> Commit | None:
+        """Return the commit that last changed a line; None for one that is not committed."""
+        answer = _git(self.root, "blame", "--porcelain", "-L", f"{line},{line}", "--", file)
+        words = (answer or b"").decode(errors="replace").split("\n")
+        sha = words[0].partition(" ")[0]
+        if not sha.strip("0"):
+            return None
+        subject = next((word[8:] for word in words if word.startswith("summary ")), "")
+        return Commit(sha, subject)
+
+    def changed_files(self, first: str, second: str = "") -> tuple[str, ...]:
+        """Return the names of the files that differ between two commits, or a commit and the working tree."""
+        names = [first, second] if second else [first]
+        listed = _git(self.root, "diff", "--name-only", "--no-renames", "-z", *names) or b""
+        return tuple(os.fsdecode(name) for name in listed.split(b"\0") if name)
+
+    def text_at(self, commit: str, name: str) -> str | None:
+        """Return a text file of a commit, or of the working tree for an empty name; None for no text."""
+        if commit:
+            data = _git(self.root, "cat-file", "blob", f"{commit}:{name}")
+        else:
+            try:
+                data = (self.root / name).read_bytes()
+            except OSError:
+                data = None
+        try:
+            return None if data is None or b"\0" in data or len(data) > _LARGEST else data.decode()
+        except UnicodeDecodeError:
+            return None
+
+    def check_out(self, commit: str, into: Path) -> Path:
+        """Write the files of a commit into an empty folder, and link what git does not track.
+
+        Args:
+            commit: an empty name stands for the working tree as it is.
+            into: the folder.
+
+        Returns:
+            the folder that stands for the one of the lock file.
+
+        Raises:
+            SamebitsError: git does not give the files; `lock-git`.
+        """
+        self._extract(commit or "HEAD", into)
+        for name in self.changed_files("HEAD") if not commit else ():
+            target = into / name
+            target.unlink(missing_ok=True)
+            if (self.root / name).is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(self.root / name, target)
+        for name in self._untracked():
+            self._link(name, into)
+        folder = into / self.below
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _extract(self, commit: str, into: Path) -> None:
+        archive = _git(self.root, "archive", "--format=tar", commit)
+        if archive is None:
+            message = f"git does not give the files of commit {commit[:12]} of {self.root}"
+            raise SamebitsError(message, slug="lock-git")
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            tar.extractall(into, filter="data") if hasattr(tarfile, "data_filter") else tar.extractall(into)  # noqa: S202 - from git
+
+    def _link(self, name: str, into: Path) -> None:
+        source, link = self.root / name.rstrip("/"), into / name.rstrip("/")
+        if link.exists() or source.name in (".git", ".samebits", "__pycache__"):
+            return
+        with suppress(OSError):
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(source, target_is_directory=source.is_dir())
+
+    def _untracked(self) -> Iterator[str]:
+        """Yield the names of files and whole folders that git does not track, ignored ones too."""
+        for ignored in ((), ("--ignored",)):
+            listed = _git(
+                self.root, "ls-files", "-z", "--others", "--exclude-standard", "--directory", *ignored
+            )
+            yield from (os.fsdecode(name) for name in (listed or b"").split(b"\0") if name)
+
+    def _log(self, *arguments: str) -> tuple[Commit, ...]:
+        answer = _git(self.root, "log", "--format=%H %s", *arguments) or b""
+        lines = answer.decode(errors="replace").splitlines()
+        return tuple(Commit(sha, subject) for sha, _, subject in (line.partition(" ") for line in lines))
+
+    def _contents(self, commit: str) -> Iterator[str]:
+        """Yield the beginning of the SHA-256 of each Python file of a commit."""
+        listed = _git(self.root, "ls-tree", "-r", "-z", commit) or b""
+        for row in listed.split(b"\0"):
+            facts, _, name = row.partition(b"\t")
+            if name.endswith((b".py", b".so", b".pyd")) and b" blob " in facts:
+                yield self._sha256(facts.split()[2].decode())
+
+    def _sha256(self, blob: str) -> str:
+        if blob not in self._digests:
+            data = _git(self.root, "cat-file", "blob", blob)
+            self._digests[blob] = "" if data is None else hashlib.sha256(data).hexdigest()[:_SHOWN]
+        return self._digests[blob]
+
+
+def _git(folder: Path, *arguments: str) -> bytes | None:
+    """Return what git prints; None if it fails or is not there."""
+    return ask_git(folder, arguments, _SECONDS)

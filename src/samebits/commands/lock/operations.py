@@ -1,0 +1,60 @@
+"""Runs with every operation recorded, to name the one at which the bits part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from samebits.commands.lock.runs import run_operations
+from samebits.errors import SamebitsError
+from samebits.verification import verify_records, with_kept_values
+
+if TYPE_CHECKING:
+    from samebits.commands.lock.case import Case
+    from samebits.commands.lock.runs import Recipe
+    from samebits.verification import Verification
+
+_LEAD = 2  # steps with their operations before the one that differs
+
+
+def compared(case: Case, first: Recipe, second: Recipe) -> Verification | None:
+    """Run two recipes and return where their operations part; None if that shows nothing.
+
+    Args:
+        case: which step differs.
+        first: gives the bits of the lock.
+        second: gives others.
+    """
+    case.announce("the operation at which the bits part")
+    last = case.last_step
+    for start in dict.fromkeys((max(0, (last or 0) - _LEAD), 0)):
+        made = [
+            run_operations(each, f"operations-{i}", first=start) for i, each in enumerate((first, second))
+        ]
+        if any(each.failed for each in made):
+            return None
+        result = with_kept_values(verify_records(made[0].record, made[1].record))
+        if result.comparison.verdict == "different" and result.comparison.findings:
+            return result
+    return None
+
+
+def traced(case: Case) -> Verification | None:
+    """Compare with the record beside the lock, which holds the operations of its first steps.
+
+    Returns:
+        None if there is no such record, it ends before the step that differs, or it shows nothing.
+    """
+    trace = case.lock.trace(case.entry.name)
+    last = case.last_step
+    if not case.entry.trace or not trace.is_file() or (last is not None and last >= case.entry.trace):
+        return None
+    case.announce("the operation at which the bits part from those of the other machine")
+    made = run_operations(replace(case.short, max_steps=case.entry.trace), "trace")
+    if made.failed:
+        return None
+    try:
+        result = with_kept_values(verify_records(str(trace), made.record))
+    except SamebitsError:  # the record beside the lock is damaged, or of another version
+        return None
+    return result if result.comparison.verdict == "different" and result.comparison.findings else None

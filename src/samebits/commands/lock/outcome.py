@@ -1,0 +1,146 @@
+"""What a check against a lock file shows: frozen values for the report."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from samebits._text.str_enum import StrEnum
+
+if TYPE_CHECKING:
+    from samebits.commands.lock.entry import LockEntry, Mismatch
+    from samebits.commands.lock.old_code import Commit
+    from samebits.commands.lock.runs import LockRun
+    from samebits.comparison.environments import EnvironmentDifference
+    from samebits.comparison.results import Verdict
+    from samebits.verification import Verification
+
+
+class Blame(StrEnum):
+    """Whose it is that a run does not give the bits of its lock."""
+
+    CHANGE = "change"
+    """The user's change of the code, or of data that is in the repository."""
+    DATA = "data"
+    """The data that the run read."""
+    PLATFORM = "platform"
+    """The machine, torch, or another package: the same code gives other bits here."""
+    BOTH = "change-and-platform"
+    """The old code gives other bits than the lock here, and the new code gives others again."""
+    NONDETERMINISM = "nondeterminism"
+    """Two runs of the same code on this machine differ."""
+    UNDECIDED = "undecided"
+    """More than one of them is possible, and the old code could not be run to tell them apart."""
+    UNRECORDED = "unrecorded"
+    """Nothing that a lock holds is different."""
+
+
+class Proof(enum.Enum):
+    """How a blame was found."""
+
+    TRIED = "tried"
+    """Runs showed it."""
+    INFERRED = "inferred"
+    """Nothing else that a lock holds is different."""
+
+
+class Obstacle(StrEnum):
+    """Why the old code was not run, or gave no answer."""
+
+    NO_GIT = "no-git"
+    SHALLOW = "shallow"
+    NO_COMMIT = "no-commit"
+    OLD_CODE_FAILED = "old-code-failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Consecutive lines of a file that a change replaced.
+
+    Args:
+        file: relative to the root of the repository.
+        line: number of the first line in the changed file, from 1.
+        before: the old lines.
+        after: the new ones.
+        old_line: number of the first of the old lines.
+    """
+
+    file: str
+    line: int
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    old_line: int = 0
+
+
+@dataclass(frozen=True)
+class Change:
+    """The change that made the bits others.
+
+    Args:
+        commit: that made it; None for one that is not committed.
+        good: the commit before it, whose bits are those of the lock.
+        hunks: its parts: only those whose reversal brings the bits of the lock back, where there are some.
+        proof: whether such a reversal was tried and brought them back.
+        others: how many further hunks can have an effect and were not told.
+        files: files that differ and are no text.
+    """
+
+    commit: Commit | None
+    good: Commit
+    hunks: tuple[Hunk, ...]
+    proof: Proof
+    others: int = 0
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredSetting:
+    """A setting with the value that it had when the lock was made.
+
+    Args:
+        name: of the environment variable.
+        value: that it had; None where it was not set.
+    """
+
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True)
+class EntryResult:
+    """The check of one entry of a lock file.
+
+    Args:
+        entry: the entry.
+        run: the run that was made; None where none could be.
+        verdict: whether it gave the bits of the lock.
+        error: why it could not be judged, with its slug; empty otherwise.
+        mismatch: the first step that differs.
+        blame: whose it is; None where nobody asked or nothing differs.
+        proof: how that was found.
+        platform: differences between the environments that are no input, the likeliest first.
+        inputs: code, data and other inputs that differ.
+        obstacles: why the old code gave no answer.
+        change: the change of the code.
+        settings: with these as in the lock, the bits are those of the lock.
+        operations: the comparison of two runs with every operation, which shows where the difference begins.
+        traced: whether that compares with the record beside the lock, and so with the other machine.
+        seconds: of all of it.
+    """
+
+    entry: LockEntry
+    verdict: Verdict
+    run: LockRun | None = None
+    error: tuple[str, str] = ("", "")
+    mismatch: Mismatch | None = None
+    blame: Blame | None = None
+    proof: Proof = Proof.INFERRED
+    platform: tuple[EnvironmentDifference, ...] = ()
+    inputs: tuple[EnvironmentDifference, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
+    change: Change | None = None
+    settings: tuple[RestoredSetting, ...] = ()
+    operations: Verification | None = None
+    traced: bool = False
+    seconds: float = 0.0

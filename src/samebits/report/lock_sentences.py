@@ -1,0 +1,206 @@
+"""What a check against a lock file shows, in English; text, JUnit, SARIF and JSON all take it from here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from samebits._text.printable import printable
+from samebits.commands.lock.entry import END
+from samebits.commands.lock.outcome import Blame, Obstacle, Proof
+from samebits.report.environments import fact_difference
+from samebits.report.style import count
+from samebits.report.text import amount_text, event_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from samebits.commands.lock.entry import LockRow
+    from samebits.commands.lock.outcome import Change, EntryResult
+    from samebits.comparison.environments import EnvironmentDifference
+    from samebits.comparison.results import Finding
+
+_MOST_FACTS = 3
+TITLES = {
+    Blame.CHANGE: "your change",
+    Blame.DATA: "your data",
+    Blame.PLATFORM: "drift of the platform",
+    Blame.BOTH: "your change, and drift of the platform",
+    Blame.NONDETERMINISM: "nondeterminism",
+    Blame.UNDECIDED: "not decided",
+    Blame.UNRECORDED: "not explained",
+}
+_OBSTACLES = {
+    Obstacle.NO_GIT: "the lock file is in no git repository",
+    Obstacle.SHALLOW: "its commit was not fetched; fetch all history (`fetch-depth: 0` in GitHub Actions)",
+    Obstacle.NO_COMMIT: "no commit has the code that the lock was made with",
+    Obstacle.OLD_CODE_FAILED: "the old code does not run here",
+}
+
+
+def where_text(result: EntryResult) -> str:
+    """Say where a run leaves its lock: `from step 3 of 120 on: gradients or state`."""
+    mismatch = result.mismatch
+    if mismatch is None:
+        return ""
+    locked, here = mismatch.steps
+    row = mismatch.locked or mismatch.here
+    if mismatch.locked is None or mismatch.here is None:
+        return f"{count(locked, 'step')} in the lock, {here} here"
+    assert row is not None  # noqa: S101 - one of the two is there
+    what = "gradients or state" if mismatch.of_state else "only values that are read out or saved"
+    if row.last == END:
+        place = "after the last step" if locked else "in the values that it gives"
+    else:
+        steps = f"step {row.first}" if row.first == row.last else f"steps {row.first} to {row.last}"
+        place = f"from {steps} of {locked} on"
+    return f"{place}: {what}"
+
+
+def values_text(result: EntryResult) -> str:
+    """Return the first value that differs in that step: `loss 2.302585 in the lock, 2.302591 here`."""
+    mismatch = result.mismatch
+    if mismatch is None or mismatch.locked is None or mismatch.here is None:
+        return ""
+    for (kind, ours), theirs in zip(mismatch.locked.numbers, _values(mismatch.here), strict=False):
+        shown = f"{ours:.7g}", f"{theirs:.7g}"
+        if shown[0] != shown[1]:
+            return f"{kind} {shown[0]} in the lock, {shown[1]} here"
+    return ""
+
+
+def _values(row: LockRow) -> Iterator[float]:
+    return (value for _, value in row.numbers)
+
+
+def blame_text(result: EntryResult) -> str:
+    """Say whose a mismatch is, and how that is known."""
+    if result.blame is None:
+        return ""
+    return _BLAMES[result.blame](result)
+
+
+def _of_change(result: EntryResult) -> str:
+    if result.proof is Proof.TRIED:
+        good = result.change.good.sha[:10] if result.change is not None else "the lock's commit"
+        return f"the code of {good} still gives the bits of the lock here, and the code as it is does not"
+    return f"the code differs from that of the lock, and nothing else does{_why_not(result)}"
+
+
+def _of_data(result: EntryResult) -> str:
+    return f"data that the run reads differ from those of the lock, and nothing else does{_why_not(result)}"
+
+
+def _of_platform(result: EntryResult) -> str:
+    if result.settings:
+        return "with the settings of the lock, this machine gives its bits"
+    if result.proof is Proof.TRIED:
+        return "the code of the lock gives other bits here than it gave then"
+    promise = ". Portable mode promises the same bits: please report this" if result.entry.is_portable else ""
+    return f"the code is that of the lock, and each run here gives the same other bits{promise}"
+
+
+def _of_both(result: EntryResult) -> str:
+    return f"{_of_platform(result)}; the code as it is gives others again"
+
+
+def _of_nondeterminism(_: EntryResult) -> str:
+    return "two runs of the same code on this machine gave different bits"
+
+
+def _undecided(result: EntryResult) -> str:
+    return f"the code or the data differ from those of the lock, and so does the platform{_why_not(result)}"
+
+
+def _unrecorded(_: EntryResult) -> str:
+    return (
+        "two runs agree here, and nothing that the lock holds is different. Something else is: a file that "
+        "compiled code reads, a package that was built anew, the network"
+    )
+
+
+_BLAMES = {
+    Blame.CHANGE: _of_change,
+    Blame.DATA: _of_data,
+    Blame.PLATFORM: _of_platform,
+    Blame.BOTH: _of_both,
+    Blame.NONDETERMINISM: _of_nondeterminism,
+    Blame.UNDECIDED: _undecided,
+    Blame.UNRECORDED: _unrecorded,
+}
+
+
+def _why_not(result: EntryResult) -> str:
+    """Say why the old code was not run to make sure."""
+    reasons = "; ".join(_OBSTACLES[each] for each in result.obstacles)
+    return f". The old code was not run to make sure: {reasons}" if reasons else ""
+
+
+def change_title(change: Change) -> str:
+    """Name the change: its commit, or that it is not committed."""
+    if change.commit is None:
+        return "not committed yet"
+    return printable(f"commit {change.commit.sha[:10]} {change.commit.subject}")
+
+
+def change_text(change: Change) -> str:
+    """Say what was tried of a change."""
+    if change.proof is Proof.TRIED:
+        return "with these lines as before, the bits are those of the lock (tried)"
+    if change.hunks:
+        more = f", and {count(change.others, 'further place')}" if change.others else ""
+        return f"no one of these places explains it alone, or there are too many to try{more}"
+    if change.files:
+        return f"files that are no text differ: {printable(', '.join(change.files))}"
+    return "no line of text differs; the mode or the name of a file may"
+
+
+def facts(result: EntryResult) -> tuple[str, ...]:
+    """Return the likeliest differences of the environment, the value of the lock first."""
+    if result.blame in (Blame.DATA, Blame.UNDECIDED):
+        shown = (*result.inputs[:_MOST_FACTS], *result.platform[:_MOST_FACTS])
+    elif result.blame is Blame.CHANGE and result.change is None:
+        shown = result.inputs[:_MOST_FACTS]
+    elif result.blame in (Blame.PLATFORM, Blame.BOTH) and not result.settings:
+        shown = result.platform[:_MOST_FACTS]
+    else:
+        shown = ()
+    return tuple(map(fact, shown))
+
+
+def fact(difference: EnvironmentDifference) -> str:
+    """Name a fact that differs, with its value in the lock and here."""
+    return printable(fact_difference(difference.fact))
+
+
+def settings_text(result: EntryResult) -> str:
+    """Return the settings that bring the bits of the lock back: `OMP_NUM_THREADS=2`."""
+    parts = (
+        f"{each.name}={each.value}" if each.value is not None else f"{each.name} unset"
+        for each in result.settings
+    )
+    return ", ".join(parts)
+
+
+def first_finding(result: EntryResult) -> Finding | None:
+    """Return the place where the bits part, if it was found."""
+    findings = result.operations.comparison.findings if result.operations is not None else ()
+    return findings[0] if findings else None
+
+
+def operation_text(finding: Finding) -> str:
+    """Name the operation at which the bits part, and how far its results are apart."""
+    difference = finding.origin.difference
+    amount = f": {amount_text(difference)}" if difference is not None else ""
+    other = finding.origin.other_op
+    instead = f"; {printable(other)} instead in the other" if other and other != finding.origin.op else ""
+    return f"{event_text(finding.origin)}{amount}{instead}"
+
+
+def summary(result: EntryResult) -> str:
+    """Return a check in one line."""
+    if result.verdict == "identical":
+        return f"identical, {count(result.entry.steps, 'step')}"
+    if result.verdict == "not_judged":
+        return f"not judged: {printable(result.error[0])}"
+    title = f" ({TITLES[result.blame]})" if result.blame is not None else ""
+    return f"different{title}, {where_text(result)}"
