@@ -122,7 +122,7 @@ def _wanted_memory(error: BaseException) -> bool:
 
 
 def _is_refused_by_sqlite(path: Path) -> bool:
-    """Whether SQLite says so of a damaged file however much memory there is; it has not asked for any then."""
+    """Whether SQLite says so of a damaged file however much memory there is, and has not asked for any."""
     limited, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
     before = peak_mb()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,10 @@ from samebits.cli.lock import check_options
 from samebits.cli.output import STATUS
 from samebits.cli.terminal import Phases, style_of, write
 from samebits.commands.lock.check import check_entry, make_entry
+from samebits.commands.lock.entry import first_mismatch
 from samebits.commands.lock.file import DEFAULT, read_lock, write_lock
 from samebits.commands.lock.old_code import Repository
-from samebits.errors import EXIT_IDENTICAL, EXIT_NOT_JUDGED, SamebitsError
+from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.report import junit, lock_json, lock_text, sarif
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def check_lock(options: argparse.Namespace) -> int:
     """Check entries of a lock file, and print the results.
 
     Returns:
-        the exit status of the worst of them; with `--update` that of the entries that could not be judged.
+        the exit status of the worst of them; 0 with `--update`.
 
     Raises:
         SamebitsError: as of `read_lock`; an entry does not exist (`lock-entry`); a report cannot be written
@@ -44,8 +44,10 @@ def check_lock(options: argparse.Namespace) -> int:
     lock = read_lock(options.lock or DEFAULT)
     entries = _chosen(lock, options.what)
     phases = Phases(sys.stderr)
-    how = check_options(options, phases, explain=not (options.quick or options.update))
+    how = check_options(options, phases, explain=not options.quick)
     try:
+        if options.update:
+            return _update(lock, entries, how)
         results = [check_entry(lock, entry, how) for entry in entries]
     finally:
         phases.clear()
@@ -57,8 +59,6 @@ def check_lock(options: argparse.Namespace) -> int:
         write(lock_json.render(results, verdict), sys.stdout)
     else:
         write(lock_text.render(results, style_of(sys.stdout), os.getcwd()), sys.stdout)
-    if options.update:
-        return _update(lock, results, how)
     passed = options.state_only and all(_is_same_state(each) for each in results)
     return EXIT_IDENTICAL if passed else STATUS[verdict]
 
@@ -78,17 +78,21 @@ def _is_same_state(result: EntryResult) -> bool:
     return result.verdict != "not_judged" and not differs
 
 
-def _update(lock: LockFile, results: Sequence[EntryResult], how: CheckOptions) -> int:
-    """Write the entries that differ again, and return the exit status."""
-    for result in results:
-        if result.verdict == "different":
-            lock = lock.with_entry(make_entry(result.entry, lock, replace(how, output="nothing")))
-    changed = [result.entry.name for result in results if result.verdict == "different"]
-    if changed:
-        write_lock(lock)
-    write(f"samebits: {', '.join(changed) or 'no entry'} written again in {lock.path}", sys.stderr)
-    failed = any(result.verdict == "not_judged" for result in results)
-    return EXIT_NOT_JUDGED if failed else EXIT_IDENTICAL
+def _update(lock: LockFile, entries: Sequence[LockEntry], how: CheckOptions) -> int:
+    """Write entries again, and say which have other bits now.
+
+    Raises:
+        SamebitsError: as of `make_entry`; nothing is written then.
+    """
+    updated = lock
+    for entry in entries:
+        updated = updated.with_entry(make_entry(entry, lock, how))
+    write_lock(updated)
+    for entry in entries:
+        changed = first_mismatch(entry.rows, updated.entries[entry.name].rows) is not None
+        what = "written again, with other bits" if changed else "written again; its bits are the same"
+        write(f"samebits: {entry.name}: {what}", sys.stderr)
+    return EXIT_IDENTICAL
 
 
 def _write_reports(options: argparse.Namespace, lock: LockFile, results: Sequence[EntryResult]) -> None:

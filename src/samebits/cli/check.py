@@ -77,7 +77,7 @@ class CheckCommand:
         group = parser.add_argument_group("check of a lock file")
         group.add_argument("--lock", metavar="PATH", help=f"the lock file (default: {DEFAULT})")
         group.add_argument(
-            "--update", action="store_true", help="write the entries whose bits are others again"
+            "--update", action="store_true", help="write the entries again, as the code gives them now"
         )
         group.add_argument("--quick", action="store_true", help="do not find out whose a difference is")
         group.add_argument("--junit", metavar="FILE", help="write the results as JUnit XML")

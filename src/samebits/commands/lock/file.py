@@ -34,7 +34,7 @@ VERSION = 1
 _LARGEST = 1 << 26  # bytes
 _HEADER = """\
 # What runs of this project give, bit by bit. `samebits check` compares with it.
-# Not edited by hand: `samebits lock` writes an entry, `samebits check --update` writes those that changed.
+# Not edited by hand: `samebits lock` writes an entry, `samebits check --update` writes all again.
 """
 _ROW = re.compile(r"(?P<state>[0-9a-f]{32}|-) (?P<values>[0-9a-f]{32}|-)(?P<numbers>(?: (?:loss|read)=\S+)*)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

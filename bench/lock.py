@@ -1,0 +1,202 @@
+"""Whose it is: locks of small scripts, checked after a planted cause. The figures of docs/reference/lock.md.
+
+    python bench/lock.py drift                      # made with one instruction set, checked with another
+    python bench/lock.py drift --python OTHER       # made with the torch of another interpreter
+    python bench/lock.py change                     # a line changed in each script
+
+What is expected of drift is found without samebits: each script runs under a dispatch mode that digests what
+comes out of every op, in both environments, and the first op whose bits differ is the expected one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TEMPLATE = """\
+import torch
+import torch.nn.functional as F
+
+
+def q(*shape):
+    n = 1
+    for size in shape:
+        n *= size
+    return ((torch.arange(n) * 7919 % 1009).float() / 1009 - 0.5).reshape(shape)
+
+
+w = torch.nn.Parameter(q(16, 32))
+k = q(4, 4, 3, 3)
+x = q(64, 16)
+optimizer = torch.optim.SGD([w], lr=0.125)
+for step in range(3):
+    optimizer.zero_grad()
+    h = (x.unsqueeze(-1) * w).select(1, 3) * 3
+    y = {op}
+    loss = (y * y).mean()
+    loss.backward()
+    optimizer.step()
+    print(step, loss.item())
+"""
+# The op, and how its line is changed.
+OPS = {
+    "attention": (
+        "F.scaled_dot_product_attention(*[h.view(4, 4, 4, 32)] * 3)",
+        ("4, 4, 4, 32", "4, 2, 8, 32"),
+    ),
+    "batch_norm": ("F.batch_norm(h.view(16, 8, -1), None, None, training=True)", ("16, 8", "8, 16")),
+    "bce": ("F.binary_cross_entropy_with_logits(h, (h > 0).float())", ("h > 0", "h > 0.1")),
+    "cross_entropy": ("F.cross_entropy(h, torch.arange(64) % 32)", ("% 32", "% 31")),
+    "elu": ("F.elu(h)", ("elu(h)", "elu(h, 0.9)")),
+    "expm1": ("torch.expm1(h)", ("(h)", "(h * 1.0001)")),
+    "group_norm": ("F.group_norm(h.view(4, 8, -1), 2)", (", 2)", ", 4)")),
+    "interpolate": ("F.interpolate(h.view(4, 4, 4, 32), scale_factor=1.7, mode='bilinear')", ("1.7", "1.6")),
+    "layer_norm": ("F.layer_norm(h, (32,))", ("(32,)", "(32,), eps=1e-6")),
+    "lgamma": ("torch.lgamma(h.abs() + 0.5)", ("0.5", "0.6")),
+    "log1p": ("torch.log1p(h.abs())", ("h.abs()", "h.square()")),
+    "log_softmax": ("torch.log_softmax(h, -1)", ("-1", "0")),
+    "mish": ("F.mish(h)", ("mish", "silu")),
+    "pow": ("(h.abs() + 0.5) ** 1.7", ("1.7", "1.8")),
+    "sigmoid": ("torch.sigmoid(h)", ("sigmoid", "tanh")),
+    "silu": ("F.silu(h)", ("silu", "mish")),
+    "softmax": ("torch.softmax(h, -1)", ("h, -1", "h / 2, -1")),
+    "softplus": ("F.softplus(h)", ("(h)", "(h, 2)")),
+    "tanh": ("torch.tanh(h)", ("(h)", "(-h)")),
+    "norm": ("h.norm(dim=-1)", ("norm(dim=-1)", "norm(p=3, dim=-1)")),
+}
+TRUTH = """\
+import contextlib, hashlib, io, runpy, sys
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+QUIET = ("detach", "view", "empty", "select", "slice", "ones", "zeros", "_to_copy", "expand", "profiler")
+
+class Digests(TorchDispatchMode):
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        result = op(*args, **(kwargs or {}))
+        name = str(op)
+        if not any(word in name for word in QUIET):
+            for tensor in tree_leaves(result):
+                if isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.numel():
+                    bits = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+                    print(name, hashlib.sha1(bits).hexdigest(), file=sys.stderr)
+        return result
+
+with Digests(), contextlib.redirect_stdout(io.StringIO()):
+    runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
+
+def run(folder: Path, command: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def git(folder: Path, *words: str) -> None:
+    """Run git, as somebody."""
+    names = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "-C", str(folder), *names, *words], capture_output=True, check=True)
+
+
+def repository(folder: Path, name: str) -> None:
+    """Make a repository of one script."""
+    git(folder, "init", "-q")
+    (folder / ".gitignore").write_text(".samebits/\n__pycache__/\n")
+    (folder / "train.py").write_text(TEMPLATE.format(op=OPS[name][0]))
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "one")
+
+
+def expected_op(
+    folder: Path, pythons: tuple[str, str], variables: tuple[dict[str, str], dict[str, str]]
+) -> str:
+    """Return the first op that gives other bits, as `aten.silu.default`; empty if none does."""
+    (folder / "truth.txt").write_text(TRUTH)
+    rows = []
+    for python, given in zip(pythons, variables, strict=True):
+        done = run(folder, [python, "truth.txt", "train.py"], **given)
+        rows.append([line for line in done.stderr.splitlines() if line.startswith("aten.")])
+    (folder / "truth.txt").unlink()
+    pairs = zip(*rows, strict=False)
+    return next((a.split()[0] for a, b in pairs if a != b), "")
+
+
+def check(folder: Path, **variables: str) -> dict:
+    """Return what `check` says of the only entry."""
+    done = run(folder, [sys.executable, "-m", "samebits", "check", "--json"], **variables)
+    return json.loads(done.stdout)["entries"][0]
+
+
+def lock(folder: Path, python: str, **variables: str) -> None:
+    """Lock the script, and commit that."""
+    done = run(folder, [python, "-m", "samebits", "lock", "--seed", "0", "train.py"], **variables)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "lock")
+
+
+def drift(name: str, folder: Path, python: str) -> tuple[str, str]:
+    """Return what was expected and what was said of a lock that another environment made."""
+    repository(folder, name)
+    other = {} if python != sys.executable else {"ATEN_CPU_CAPABILITY": "default"}
+    wanted = expected_op(folder, (python, sys.executable), (other, {}))
+    lock(folder, python, **other)
+    entry = check(folder)
+    op = str((entry["operation"] or {}).get("op")).replace("::", ".")
+    ulp = ((entry["operation"] or {}).get("difference") or {}).get("max_ulp")
+    said = "identical" if entry["verdict"] == "identical" else f"{entry['blame']} {op}"
+    print(f"{name:14} {said}, {entry['proof']}, {ulp} ULP, {entry['settings']}", flush=True)
+    return (f"platform {wanted}" if wanted else "identical"), said
+
+
+def change(name: str, folder: Path, _: str) -> tuple[str, str]:
+    """Return what was expected and what was said of a script with a changed line."""
+    repository(folder, name)
+    lock(folder, sys.executable)
+    op, (before, after) = OPS[name]
+    lines = TEMPLATE.format(op=op.replace(before, after, 1)).replace("h = (x", "# a comment\n    h = (x")
+    (folder / "train.py").write_text(lines)
+    git(folder, "commit", "-q", "-a", "-m", "another op")
+    (folder / "train.py").write_text(lines + "\n\ndef unused():\n    pass\n")
+    git(folder, "commit", "-q", "-a", "-m", "a function")
+    wanted = [number for number, line in enumerate(lines.splitlines(), 1) if line.startswith("    y = ")]
+    entry = check(folder)
+    told = entry["change"] or {"commit": None, "hunks": [], "proof": ""}
+    commit = (told["commit"] or {}).get("subject")
+    places = [hunk["line"] for hunk in told["hunks"]]
+    said = f"{entry['blame']} {commit} {places} {told['proof']}"
+    print(f"{name:14} {said}", flush=True)
+    return f"change another op {wanted} tried", said
+
+
+def main() -> None:
+    """Run all scripts, and print how many were told right."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("drift", "change"))
+    parser.add_argument("--python", default=sys.executable, help="the interpreter that makes the locks")
+    parser.add_argument("--only", nargs="*", default=list(OPS))
+    options = parser.parse_args()
+    answers = {}
+    for name in options.only:
+        with tempfile.TemporaryDirectory() as folder:
+            answers[name] = {"drift": drift, "change": change}[options.what](
+                name, Path(folder), options.python
+            )
+    wrong = {name: pair for name, pair in answers.items() if pair[0] != pair[1]}
+    for name, (wanted, said) in wrong.items():
+        print(f"{name}: expected {wanted!r}, found {said!r}")
+    print(f"{len(answers) - len(wrong)} of {len(answers)} right")
+
+
+if __name__ == "__main__":
+    main()

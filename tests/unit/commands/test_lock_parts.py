@@ -1,0 +1,179 @@
+"""The parts of lock files: rows, text, hunks, settings."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from samebits.commands.lock.change import _hunks, reverted
+from samebits.commands.lock.entry import END, LockEntry, LockRow, _groups, first_mismatch
+from samebits.commands.lock.file import LockFile, check_name, read_lock, write_lock
+from samebits.commands.lock.old_code import Repository
+from samebits.commands.lock.outcome import Hunk, RestoredSetting
+from samebits.commands.lock.settings import those_needed
+from samebits.comparison.step_digests import StepDigest
+from samebits.errors import SamebitsError
+from samebits.switches.switch import Control
+
+A, B, C = "a" * 32, "b" * 32, "c" * 32
+
+
+def entry(**changes) -> LockEntry:
+    """An entry with something in every part."""
+    rows = (
+        LockRow(0, 0, A, "", (("loss", 2.5), ("read", math.inf))),
+        LockRow(1, 2, B, C, (("loss", math.nan),)),
+        LockRow(END, END, "", C),
+    )
+    environment = {
+        "machine": {"architecture": "x86_64", "instructions": ["avx", "fma"]},
+        "python": {"version": "3.11.7", "optimize": 0},
+        "torch": {"version": "2.13.0", "gpus": [], "threads": {"intra-op": 2}},
+        "variables": {"OMP_NUM_THREADS": "2"},
+        "packages": {"numpy": "2.4.6"},
+        "code": {"train.py": {"sha256": "0123456789abcdef"}},
+        "data": {"files": {'a "b".csv': {"sha256": "0123456789abcdef", "size": 3, "count": 1}}},
+    }
+    control = Control(seed=3, portable=True, switches=(("threads", "2"),))
+    made = LockEntry(
+        "train", ("train.py", "a b"), control, 3, rows,
+        interventions=("clock",), max_steps=3, environment=environment, commit="f" * 40, samebits="1", trace=2,
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+def test_a_file_gives_back_what_was_written(tmp_path):
+    """Every field, and infinite values too."""
+    path = tmp_path / "samebits.lock"
+    plain = entry(name="plain", control=None, interventions=(), max_steps=None, commit="", trace=0)
+    write_lock(LockFile(path, {"train": entry(), "plain": plain}))
+    found = read_lock(path).entries
+    for name, wanted in (("train", entry()), ("plain", plain)):
+        assert repr(found[name]) == repr(wanted)  # NaN is not equal to itself
+
+
+def test_writing_twice_gives_the_same_text(tmp_path):
+    """So that a pull request shows only what changed."""
+    path = tmp_path / "samebits.lock"
+    write_lock(LockFile(path, {"b": entry(name="b"), "a": entry(name="a")}))
+    text = path.read_text()
+    write_lock(read_lock(path))
+    assert path.read_text() == text
+    assert text.index("[run.a]") < text.index("[run.b]")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(A, C), ("seed = 3", "seed = 4"), ("2.13.0", "2.14.0"), ("2.5", "2.6")]
+)
+def test_any_edit_is_noticed(tmp_path, old, new):
+    """Of digests, control, environment and values."""
+    path = tmp_path / "samebits.lock"
+    write_lock(LockFile(path, {"train": entry()}))
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(SamebitsError) as caught:
+        read_lock(path)
+    assert caught.value.slug == "lock-edited"
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../a", "-a", "a" * 101, "ü"])
+def test_names_that_are_no_names(name):
+    """They become file names and words of a command."""
+    with pytest.raises(SamebitsError):
+        check_name(name)
+
+
+def test_rows_of_a_long_run_do_not_depend_on_its_length():
+    """A run that is stopped early has the same rows up to there, apart from a last one that is not full."""
+    steps = [StepDigest(i, i, True, f"{i:032x}", "") for i in range(5000)]
+    whole = [tuple(each.first for each in group) for group in _groups(steps)]
+    assert sum(map(len, whole)) == 5000
+    assert len(whole) < 800
+    assert all(len(group) == 1 for group in whole[:100])
+    for length in (1, 99, 100, 101, 307, 1234):
+        part = [tuple(each.first for each in group) for group in _groups(steps[:length])]
+        full = part if part[-1] == whole[len(part) - 1] else part[:-1]
+        assert full == whole[: len(full)]
+
+
+def test_the_first_mismatch_is_found():
+    """A digest, a missing row, a row more; not beyond the last step of a run that was stopped."""
+    rows = entry().rows
+    assert first_mismatch(rows, rows) is None
+    other = (rows[0], replace(rows[1], state=A), rows[2])
+    found = first_mismatch(rows, other)
+    assert (found.row, found.of_state, found.last_step) == (1, True, 2)
+    assert first_mismatch(rows, other, up_to=0) is None
+    values = first_mismatch(rows, (rows[0], replace(rows[1], values=A), rows[2]))
+    assert not values.of_state
+    assert first_mismatch(rows, rows[:2]).here is None
+    assert first_mismatch(rows[:2], rows).locked is None
+    numbers = (replace(rows[0], numbers=(("loss", 9.0),)), *rows[1:])
+    assert first_mismatch(rows, numbers) is None
+
+
+def git(folder, *words) -> None:
+    """Run git, as somebody."""
+    names = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "-C", str(folder), *names, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A repository with one module."""
+    git(tmp_path, "init", "-q")
+    (tmp_path / "a.py").write_text("import os\n\nx = 1\ny = 2\n")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-q", "-m", "one")
+    return Repository.of(tmp_path)
+
+
+def test_hunks_are_the_places_that_can_have_an_effect(repository):
+    """No comments, no blank lines; each can be taken back by itself."""
+    new = "# about\nimport os\n\nx = 3\n\n# then\ny = 2\nz = 4\n"
+    (repository.root / "a.py").write_text(new)
+    hunks = list(_hunks(repository, ("HEAD", ""), "a.py"))
+    assert [(hunk.line, hunk.before, hunk.after) for hunk in hunks] == [
+        (4, ("x = 1\n",), ("x = 3\n", "\n", "# then\n")),
+        (8, (), ("z = 4\n",)),
+    ]
+    assert reverted(new, hunks[:1]) == "# about\nimport os\n\nx = 1\ny = 2\nz = 4\n"
+    assert reverted(new, hunks) == "# about\nimport os\n\nx = 1\ny = 2\n"
+
+
+def test_a_file_that_was_added_or_removed_is_one_hunk(repository):
+    """The whole file."""
+    (repository.root / "a.py").unlink()
+    assert [hunk.after for hunk in _hunks(repository, ("HEAD", ""), "a.py")] == [()]
+    assert reverted("", [Hunk("a.py", 1, ("x\n",), (), 1)]) == "x\n"
+
+
+def test_the_working_tree_can_be_checked_out(repository, tmp_path_factory):
+    """Changed and removed files as they are now, untracked ones as links."""
+    (repository.root / "a.py").write_text("x = 5\n")
+    (repository.root / "data").mkdir()
+    (repository.root / "data" / "d.txt").write_text("d")
+    into = tmp_path_factory.mktemp("tree")
+    folder = repository.check_out("", into)
+    assert (folder / "a.py").read_text() == "x = 5\n"
+    assert (folder / "data" / "d.txt").read_text() == "d"
+    assert (folder / "data").is_symlink()
+    old = repository.check_out("HEAD", tmp_path_factory.mktemp("old"))
+    assert (old / "a.py").read_text().startswith("import os")
+
+
+def test_only_the_settings_that_are_needed_stay():
+    """Each is left out once."""
+    settings = tuple(RestoredSetting(name, "1") for name in "abc")
+    tried = []
+
+    def gives_lock(some) -> bool:
+        tried.append(some)
+        return settings[1] in some
+
+    assert those_needed(settings, gives_lock) == (settings[1],)
+    assert len(tried) == 3
