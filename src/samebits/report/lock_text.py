@@ -64,7 +64,6 @@ def _details(result: EntryResult, style: Style, folder: str) -> Iterable[str]:
 
 
 def _rows(result: EntryResult, style: Style) -> Iterable[str]:
-    yield from _optional("where", sentences.where_text(result), style)
     yield from _optional("values", sentences.values_text(result), style)
     if result.change is not None:
         yield from _change(result.change, style)

@@ -40,7 +40,8 @@ def entry(**changes) -> LockEntry:
     control = Control(seed=3, portable=True, switches=(("threads", "2"),))
     made = LockEntry(
         "train", ("train.py", "a b"), control, 3, rows,
-        interventions=("clock",), max_steps=3, environment=environment, commit="f" * 40, samebits="1", trace=2,
+        interventions=("clock",), max_steps=3, environment=environment, commit="f" * 40,
+        samebits="1", trace=2,
     )  # fmt: skip
     return replace(made, **changes)
 
