@@ -1,8 +1,8 @@
 """samebits: the same bits twice, or the first operation that differed.
 
-Proof: `digest`, `record`, `compare`. Control: `deterministic`, `seed_all`, `stream`, `isolated`, `reseeded`,
-`register_generator`, `save_rng_states`, `restore_rng_states`. Resuming: `DataLoader`, `data`, `checkpoint`.
-The same bits on any machine: `portable`.
+Proof: `digest`, `record`, `compare`, `tap`. Control: `deterministic`, `seed_all`, `stream`, `isolated`,
+`reseeded`, `register_generator`, `save_rng_states`, `restore_rng_states`.
+Resuming: `DataLoader`, `data`, `checkpoint`. The same bits on any machine: `portable`.
 Errors: `SamebitsError`, `SamebitsWarning`.
 `import samebits` is light: torch is imported by the first of them that needs it.
 """
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from samebits.determinism.context import deterministic
     from samebits.digest import digest
     from samebits.recording.session import record
+    from samebits.recording.taps import tap
     from samebits.report.compared import compare
     from samebits.rng.generator_objects import register as register_generator
     from samebits.rng.states import isolated, reseeded, seed_all
@@ -32,6 +33,7 @@ _HOMES = {
     "DataLoader": ("samebits.data.loader", "DataLoader"),
     "compare": ("samebits.report.compared", "compare"),
     "record": ("samebits.recording.session", "record"),
+    "tap": ("samebits.recording.taps", "tap"),
     "deterministic": ("samebits.determinism.context", "deterministic"),
     "register_generator": ("samebits.rng.generator_objects", "register"),
     "isolated": ("samebits.rng.states", "isolated"),
@@ -60,6 +62,7 @@ __all__ = [
     "save_rng_states",
     "seed_all",
     "stream",
+    "tap",
 ]
 
 

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+import argparse
+import math
 import os
 import sys
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import help_texts
 from samebits.cli.options import add_state_only
-from samebits.cli.output import FirstAnswer, print_launches, print_ranks, print_result
+from samebits.cli.output import STATUS, FirstAnswer, print_launches, print_ranks, print_result
 from samebits.cli.script_parser import CommandParser
-from samebits.cli.terminal import style_of
+from samebits.cli.terminal import style_of, write
+from samebits.comparison.programs.judge_programs import judge_programs
+from samebits.comparison.programs.outcome import Tolerance
+from samebits.records.reader import RecordReader
+from samebits.report import programs as program_report
 from samebits.verification import verify_records
 from samebits.verification.rank_launches import verify_launches, verify_ranks
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
 
 class CompareCommand:
-    """Compare two records of the same script, bit for bit.
+    """Compare two records bit for bit: of the same script, or of two programs.
 
     If both records hold every operation (`samebits run --level op`), the first operation that differed is
     named. Two folders of distributed runs are compared rank by rank. With --ranks, the ranks of one run are
-    compared with each other. Exit status: 0 identical, 1 different, 2 could not judge.
+    compared with each other. With --align, the records are of two programs that should compute the same:
+    their tensors are matched by name, and the first that differs is named. Exit status: 0 identical, 1
+    different, 2 could not judge.
 
     Examples:
       samebits compare a.sbr b.sbr
       samebits compare --json a.sbr b.sbr
       samebits compare .samebits/train-1.ranks .samebits/train-2.ranks
       samebits compare --ranks .samebits/train-1.ranks
+      samebits compare --align names trainer.sbr engine.sbr
+      samebits compare --align names --tolerance 4 eager.sbr compiled.sbr
     """
 
     name = "compare"
@@ -46,16 +55,35 @@ class CompareCommand:
             action="store_true",
             help="compare the ranks of folder A: replicas must be equal, and the data divided",
         )
+        parser.add_argument(
+            "--align",
+            choices=("names", "shapes"),
+            help="A and B are of two different programs: match tensors by the names of taps, modules and "
+            "parameters; with `shapes`, match the others by contents, and by shapes in order",
+        )
+        parser.add_argument(
+            "--tolerance",
+            type=_tolerance,
+            metavar="ULP",
+            help="with --align: accept up to ULP units in the last place, or with `rel=X` a difference of up "
+            "to X times the largest value of the tensor; the verdict says so",
+        )
         parser.add_argument("--verbose", action="store_true", help="show all evidence and all notes")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         add_state_only(parser)
         options = parser.parse_args(list(arguments))
         if options.ranks == (options.second is not None):
             parser.error("expected two records, or --ranks and one folder")
+        if options.align is None and options.tolerance is not None:
+            parser.error("--tolerance goes with --align: records of one script are compared bit for bit")
+        if options.align is not None and (options.ranks or options.state_only):
+            parser.error("--align goes with neither --ranks nor --state-only")
         return options
 
     def run(self, options: argparse.Namespace) -> int:
         """Print the verdict."""
+        if options.align is not None:
+            return _compare_programs(options)
         if options.ranks:
             return print_ranks(*verify_ranks(options.first), as_json=options.json)
         if os.path.isdir(options.first) and os.path.isdir(options.second):
@@ -66,3 +94,27 @@ class CompareCommand:
         result = verify_records(options.first, options.second)
         told = None if options.json else FirstAnswer(style_of(sys.stdout), os.getcwd())
         return print_result(result, told, verbose=options.verbose, state_only=options.state_only)
+
+
+def _compare_programs(options: argparse.Namespace) -> int:
+    with RecordReader(options.first) as a, RecordReader(options.second) as b:
+        result = judge_programs(a, b, by_shape=options.align == "shapes", tolerance=options.tolerance)
+    if options.json:
+        write(program_report.render_json(result, options.align), sys.stdout)
+    else:
+        write(program_report.render_text(result, style_of(sys.stdout), os.getcwd()), sys.stdout)
+    return STATUS[result.verdict]
+
+
+def _tolerance(text: str) -> Tolerance:
+    """Parse `4`, units in the last place, or `rel=1e-5`."""
+    if text.isascii() and text.isdigit():
+        return Tolerance(ulp=int(text))
+    prefix, _, rest = text.partition("=")
+    try:
+        value = float(rest) if prefix == "rel" else -1.0
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a whole number of ULP, or rel=1e-5, found {text!r}")
+    return Tolerance(relative=value)

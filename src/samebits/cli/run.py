@@ -24,7 +24,7 @@ from samebits.errors import SamebitsError
 from samebits.recording.closing import ending_text
 from samebits.recording.launch import launch, replace_process
 from samebits.recording.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
-from samebits.recording.settings import Inventory, RecordingSettings
+from samebits.recording.settings import VALUE_BYTES, Inventory, RecordingSettings
 from samebits.records.kinds import Level
 from samebits.verification.preconditions import check_named, check_target, check_writable
 from samebits.verification.rank_records import given_rank_record, rank_record
@@ -78,6 +78,19 @@ class RunCommand:
             action="store_true",
             help="do not keep what was changed since the commit (secrets of known kinds are always masked)",
         )
+        parser.add_argument(
+            "--tap-modules",
+            metavar="PATTERN",
+            action="append",
+            default=[],
+            help="record what the modules with such a path give, `*` for all, for `compare --align`; can be "
+            "repeated",
+        )
+        parser.add_argument(
+            "--values",
+            action="store_true",
+            help="keep the elements of batches, losses, gradients and parameters, for `compare --align`",
+        )
         parser.add_argument("--force", action="store_true", help="overwrite the record if it exists")
         return parser.parse_command(arguments)
 
@@ -99,6 +112,9 @@ class RunCommand:
             control=control,
             interventions=interventions,
             ranks=ranks,
+            value_bytes=VALUE_BYTES,
+            state_values=options.values,
+            tap_modules=tuple(options.tap_modules),
             inventory=Inventory(
                 not options.no_changes, not options.no_data and (ranks is None or not ranks.rank)
             ),

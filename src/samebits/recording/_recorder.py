@@ -270,6 +270,27 @@ class Recorder:
         """Record a `step` event; `owned` names the tensors of the optimizer that stepped."""
         return self._add((EventKind.STEP, op, owned), site, layout, digests, tensors)
 
+    def tap(
+        self, name: str, frame: FrameType | None, tensors: Sequence[Any], paths: tuple[str, ...], source: str
+    ) -> tuple[int, bytes]:
+        """Record a value that the script named, or what a module gave.
+
+        Args:
+            name: of the value.
+            frame: the call.
+            tensors: its parts.
+            paths: of the parts within it; empty for a value that is one tensor.
+            source: `MODULE_OUTPUT`, or empty.
+
+        Returns:
+            The number of the event, and 16 bytes for each of the tensors.
+        """
+        site = self.sites.find(frame)
+        if not tensors:  # torch may not be imported yet
+            return self.remark(EventKind.TAP, name, site, source), b""
+        layout, digests = self.observe(_VALUE, paths, tensors)
+        return self._add((EventKind.TAP, name, source), site, layout, digests, tensors), digests
+
     def shared(
         self, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any], text: str
     ) -> int:

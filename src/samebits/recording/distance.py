@@ -184,7 +184,7 @@ def element_difference(a: Elements, b: Elements) -> Difference:
     if first is None:
         return Difference(0, total, None, None)
     values = (a.text(first), b.text(first))
-    return Difference(elements, total, tally.max_ulp, tally.max_abs, _index(first, a.shape), values)
+    return Difference(elements, total, tally.max_ulp, tally.max_abs, index_of(first, a.shape), values)
 
 
 def tensor_elements(tensor: Any) -> Elements:
@@ -249,7 +249,8 @@ def _largest_gap(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> int:
     return int(gaps.view(np.uint64).max())
 
 
-def _index(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+def index_of(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the index of the element with that number, counted in the order of the indices."""
     index = []
     for length in reversed(shape):
         number, position = divmod(number, length)

@@ -37,3 +37,13 @@ def next_free(folder: Path, stem: str, suffix: str = "") -> Path:
         matches = (pattern.fullmatch(entry.name) for entry in folder.iterdir())
         used += [int(match[1]) for match in matches if match]
     return folder / f"{stem}-{max(used) + 1}{suffix}"
+
+
+_WRAPPERS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
+ROOT = "(model)"
+"""What the outermost module is called; its own path is empty."""
+
+
+def without_wrappers(path: str) -> str:
+    """Return a path without what `torch.compile`, FSDP and checkpointing put into it."""
+    return ".".join([part for part in path.split(".") if part not in _WRAPPERS])

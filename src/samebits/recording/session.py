@@ -23,7 +23,8 @@ from samebits.recording._steps import ReferenceLimit, SchedulingNoise, StepLimit
 from samebits.recording.probes.data_files import DataFilesProbe
 from samebits.recording.probes.draws import DrawProbe
 from samebits.recording.probes.file_effects import EarlierFiles, EffectsProbe
-from samebits.recording.settings import RecordingSettings
+from samebits.recording.probes.tap_events import TapProbe
+from samebits.recording.settings import VALUE_BYTES, RecordingSettings
 from samebits.recording.terminal_row import Progress, show_digesting
 from samebits.records.events import RunInfo
 from samebits.records.kinds import Level
@@ -34,7 +35,7 @@ from samebits.rng.sources import RECORDED, package_of
 from samebits.switches.table import switch_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from samebits._runtime.frames import Site
     from samebits.recording.probes.assembly import ProbeSet
@@ -92,8 +93,11 @@ class RecordingSession:
         self._imports = PostImport()
         self._probes: ProbeSet | None = None
         self._draws = DrawProbe(self.recorder)
+        self._taps = TapProbe(self.recorder)
         self._earlier = None if settings.earlier is None else EarlierFiles(settings.earlier)
-        self._installed: list[ProbeSet | DrawProbe | EarlierFiles | EffectsProbe | DataFilesProbe] = []
+        self._installed: list[
+            ProbeSet | DrawProbe | EarlierFiles | EffectsProbe | DataFilesProbe | TapProbe
+        ] = []
         watched = settings.inventory is not None and settings.inventory.data
         self._data = DataFilesProbe(_beside(settings, "data-read"), _own_paths(settings)) if watched else None
         self._folder = _working_folder()
@@ -122,6 +126,8 @@ class RecordingSession:
             self._installed.append(self._data)
             self._data.install()
         recorder.start()
+        self._installed.append(self._taps)
+        self._taps.install()
         PROCESS.recorded_steps = self._steps
         self._imports.on_torch(self._install)
         for package in dict.fromkeys(map(package_of, RECORDED)):
@@ -234,7 +240,7 @@ class RecordingSession:
         from samebits.recording.probes.assembly import ProbeSet
 
         self.recorder.set_reader(TensorReader(digest_many, observe, storage_addresses))
-        self._probes = ProbeSet(self.recorder)
+        self._probes = ProbeSet(self.recorder, self._taps)
         self._installed.append(self._probes)
         self._probes.install(torch)
 
@@ -257,7 +263,7 @@ class RecordingSession:
             notes.append(Note.of(NoteCode.CHILD_NOT_RECORDED, _shortened(command), at))
         if self._probes is not None:
             notes += self._probes.notes()
-        return (*notes, *self.recorder.failures.notes())
+        return (*notes, *self._taps.notes(), *self.recorder.failures.notes())
 
 
 def _working_folder() -> str:
@@ -299,7 +305,14 @@ def _unless(earlier: EarlierFiles, limit: ReferenceLimit) -> Callable[[tuple[Ten
 
 
 @contextlib.contextmanager
-def record(path: str | Path, *, level: str = "step", overwrite: bool = True) -> Iterator[Path]:
+def record(
+    path: str | Path,
+    *,
+    level: str = "step",
+    overwrite: bool = True,
+    tap_modules: Sequence[str] = (),
+    values: bool = False,
+) -> Iterator[Path]:
     """Record what this process does inside the `with` block.
 
     Args:
@@ -307,6 +320,9 @@ def record(path: str | Path, *, level: str = "step", overwrite: bool = True) -> 
         level: `step` (batches, losses, gradients, state at each optimizer step, reads, saves) or `op` (every
             dispatched op too).
         overwrite: replace a record that is there.
+        tap_modules: patterns of the paths of modules whose outputs are recorded, `["*"]` for all, as if the
+            script called `samebits.tap` on each.
+        values: keep the elements of batches, losses, gradients and parameters, not only their digests.
 
     Yields:
         The path.
@@ -315,7 +331,14 @@ def record(path: str | Path, *, level: str = "step", overwrite: bool = True) -> 
         SamebitsError: the record cannot be written.
         ValueError: there is no such level.
     """
-    settings = RecordingSettings(record=str(path), level=Level(level), overwrite=overwrite)
+    settings = RecordingSettings(
+        record=str(path),
+        level=Level(level),
+        overwrite=overwrite,
+        value_bytes=VALUE_BYTES,
+        state_values=values,
+        tap_modules=tuple(tap_modules),
+    )
     session = RecordingSession(settings, tuple(sys.argv))
     session.start()
     session.note_earlier_seeds()

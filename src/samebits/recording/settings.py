@@ -11,6 +11,8 @@ from samebits.records.kinds import Level
 from samebits.switches.switch import Control
 
 ENVIRONMENT_NAME = "SAMEBITS_SETTINGS"
+VALUE_BYTES = 512 * 1_000_000
+"""How many bytes of values a record of `run` or of `samebits.record` has at most."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,6 +78,9 @@ class RecordingSettings:
         effects: file that gets a note of whether the run changes or takes anything outside of itself (see
             `EffectsProbe`); empty if it is not watched.
         moved: the folder in which the script runs, and the user's own of which it is a copy.
+        value_bytes: keep the elements of tapped values until this many bytes; 0 keeps digests only.
+        state_values: keep those of batches, losses, gradients, parameters and optimizer states too.
+        tap_modules: patterns of the paths of modules whose outputs are recorded as taps (`encoder.*`).
         inventory: what the record holds for another machine that repeats the run; None for nothing, as in a
             verification, whose runs are all on one machine.
         count_reads: until the script trains, each value that it reads counts as a step. For further runs of a
@@ -114,6 +119,9 @@ class RecordingSettings:
     shown_as: str = ""
     count_reads: bool = False
     inventory: Inventory | None = None
+    value_bytes: int = 0
+    state_values: bool = False
+    tap_modules: tuple[str, ...] = ()
 
     @property
     def fixes_addresses(self) -> bool:
@@ -139,6 +147,7 @@ class RecordingSettings:
             fields["inventory"] = Inventory(**fields["inventory"])
         fields["excluded"] = tuple(fields["excluded"])
         fields["interventions"] = tuple(fields["interventions"])
+        fields["tap_modules"] = tuple(fields["tap_modules"])
         if fields["substitution"] is not None:
             fields["substitution"] = Substitution.from_dict(fields["substitution"])
         fields["overlay"] = tuple((path, text) for path, text in fields["overlay"])

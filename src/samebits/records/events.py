@@ -19,6 +19,7 @@ _MOST_TENSORS = 1 << 20  # of one event; a record is not trusted
 GIVEN = "given"  # instead of an RNG source: an op drew from a generator given to it
 EARLIER = " before recording began"  # ends an `rng` event that only notes an earlier state
 WORKER = "worker "  # begins the name of a thread: that worker of a DataLoader made the draw
+MODULE_OUTPUT = "module"  # arguments of a `tap`: it is what the module named by its op gave
 END = "end"  # the `step` event that a run writes when its script ends; it closes no step
 
 

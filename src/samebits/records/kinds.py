@@ -21,6 +21,8 @@ class EventKind(StrEnum):
     READ = "read"
     """A value of a tensor left torch."""
     SAVE = "save"
+    TAP = "tap"
+    """A value that the script named (`samebits.tap`), or what a module gave."""
 
 
 KINDS = tuple(EventKind)

@@ -38,6 +38,8 @@ class NoteCode(StrEnum):
     """Number of graphs."""
     COMPILE_OFF = "compile-off"
     """The purpose: `record` or `replay`."""
+    VALUES_BOUND = "values-bound"
+    """Size in MB, number of tensors."""
     TEXT = "text"
     """A sentence from a record of version 3, or a remark with an unknown code."""
 
@@ -169,6 +171,7 @@ class RecordedPart(StrEnum):
     LAST_STATE = "last-state"
     REPLICAS = "replicas"
     STATE_LOG = "state-log"
+    TAP = "tap"
     VALUES = "values"
 
     @property
@@ -186,6 +189,7 @@ STORED_ARGUMENTS = {
     NoteCode.CHILD_NOT_RECORDED: 2,
     NoteCode.COMPILED: 1,
     NoteCode.COMPILE_OFF: 1,
+    NoteCode.VALUES_BOUND: 2,
     NoteCode.TEXT: 1,
 }
 """The codes that a record can hold, each with its number of arguments."""

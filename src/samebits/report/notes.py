@@ -45,6 +45,7 @@ _PARTS = {
     RecordedPart.LAST_STATE: "the last state",
     RecordedPart.REPLICAS: "the replicas",
     RecordedPart.STATE_LOG: "the state log",
+    RecordedPart.TAP: "a tap {}",
     RecordedPart.VALUES: "values",
 }
 _PURPOSES = {"record": "record ops", "replay": "execute ops again"}
@@ -93,7 +94,7 @@ def _intervention(name: str) -> str:
 
 
 def _not_recorded(part: str, error: str, op: str) -> str:
-    what = next((words.format(op) for known, words in _PARTS.items() if known.value == part), part)
+    what = next((words.format(op).rstrip() for known, words in _PARTS.items() if known.value == part), part)
     return f"recording of {what} failed and left something out ({error})"
 
 
@@ -209,6 +210,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.CHILD_NOT_RECORDED: _child_not_recorded,
     NoteCode.COMPILED: "torch.compile made {} graph(s): compiled code is recorded by step, not by op",
     NoteCode.COMPILE_OFF: _compile_off,
+    NoteCode.VALUES_BOUND: "values were kept up to {} MB: of {} further tensor(s) there is only the digest",
     NoteCode.TEXT: "{}",
     NoteCode.UNFIT: reasons.sentence,
     NoteCode.EXCLUDED: _excluded,

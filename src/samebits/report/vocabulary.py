@@ -22,6 +22,7 @@ KIND_WORDS: Mapping[str, str] = {
     EventKind.READ: "a value read out of torch",
     EventKind.SAVE: "a saved value",
     EventKind.COLLECTIVE: "a collective operation",
+    EventKind.TAP: "a tapped value",
 }
 ROLE_WORDS: Mapping[str, str] = {
     Role.PARAM: "parameter",

@@ -17,6 +17,7 @@ from record_support import INFO, listing, row, write
 
 from samebits.errors import SamebitsError
 from samebits.records import _schema
+from samebits.records.kinds import KINDS
 from samebits.records.reader import RecordReader
 from samebits.records.writer import RecordWriter
 
@@ -351,7 +352,19 @@ def test_two_events_of_one_number_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [(1, -1), (2, 999), (3, 999), (4, -2), (5, 999), (6, -1), (7, 999), (8, 999), (9, 10), (10, 2), (0, -4)],
+    [
+        (1, -1),
+        (2, 999),
+        (3, 999),
+        (4, -2),
+        (5, 999),
+        (6, -1),
+        (7, 999),
+        (8, 999),
+        (9, len(KINDS)),
+        (10, 2),
+        (0, -4),
+    ],
 )
 def test_an_event_that_points_nowhere_is_refused(tmp_path: Path, sound: Path, field: int, value: int) -> None:
     """Also when the checksum of its row was made to match."""

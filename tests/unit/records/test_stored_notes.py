@@ -104,7 +104,7 @@ def test_a_record_of_version_3_has_the_same_notes(tmp_path: Path) -> None:
         assert [note.code for note in reader.info.notes] == list(SENTENCES_OF_VERSION_3.values())
 
 
-@pytest.mark.parametrize("part", RecordedPart)
+@pytest.mark.parametrize("part", [part for part in RecordedPart if part != RecordedPart.TAP])  # newer
 def test_lost_state_of_a_record_of_version_3_is_seen(tmp_path: Path, part: RecordedPart) -> None:
     """By the same parts as in a record of today."""
     today = Note.of(

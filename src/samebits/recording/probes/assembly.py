@@ -20,12 +20,14 @@ from samebits.recording.probes.rng import RngProbe
 from samebits.recording.probes.state import StateTracker
 from samebits.recording.probes.state_log import StateLogProbe
 from samebits.recording.probes.substitution import Substituter
+from samebits.recording.probes.tap_events import ModuleOutputs
 from samebits.records.events import END
 from samebits.records.kinds import Level
 from samebits.records.notes import Note, RecordedPart
 
 if TYPE_CHECKING:
     from samebits.recording._recorder import Recorder
+    from samebits.recording.probes.tap_events import TapProbe
 
 
 class CompileProbe:
@@ -76,9 +78,10 @@ class ProbeSet:
 
     Args:
         recorder: where events go; its settings say which probes.
+        taps: records what modules give, if the settings ask for it.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, taps: TapProbe) -> None:
         self._recorder = recorder
         registry = ModuleRegistry()
         self._rng = RngProbe(recorder)
@@ -103,6 +106,9 @@ class ProbeSet:
             ops = OpProbe(recorder, memory, paths, backward)
             recorder.set_links(memory.event_links)
             self._probes += [paths, ops]
+        if settings.tap_modules:
+            paths = ModulePaths(recorder, registry)
+            self._probes.append(ModuleOutputs(registry, paths, settings.tap_modules, taps.record))
         self._replay: ReplayProbe | None = None
         if settings.replay:
             paths = ModulePaths(recorder, registry)

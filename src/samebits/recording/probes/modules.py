@@ -165,6 +165,7 @@ class ModulePaths:
         self._local = threading.local()
         self._texts: dict[int, int] = {}
         self._paths: dict[int, str] = {}
+        self._own_paths: dict[int, str] = {}
         self._learned_version = -1
 
     def install(self, torch: Any) -> None:
@@ -214,8 +215,16 @@ class ModulePaths:
             self._learn()
         return self._paths.get(id(module)) or type(module).__name__
 
+    def own_path(self, module: Any) -> str:
+        """Return the path of a module: empty for the only root, the name of its class where none is known."""
+        if self._learned_version != self._registry.version:
+            self._learn()
+        return self._own_paths.get(id(module), type(module).__name__)
+
     def _learn(self) -> None:
         self._learned_version = self._registry.version
         text = self._recorder.writer.text
-        self._paths = {id(m): path or type(m).__name__ for path, m in self._registry.named()}
+        named = list(self._registry.named())
+        self._own_paths = {id(m): path for path, m in named}
+        self._paths = {id(m): path or type(m).__name__ for path, m in named}
         self._texts = {identity: text(path) for identity, path in self._paths.items()}

@@ -1,0 +1,1 @@
+"""Two different programs compared: their tensors are matched by name, or by contents and shape."""
