@@ -38,6 +38,8 @@ class NoteCode(StrEnum):
     """Number of graphs."""
     COMPILE_OFF = "compile-off"
     """The purpose: `record` or `replay`."""
+    STEP_NOT_REPEATED = "step-not-repeated"
+    """Number of the step, the ranks, the kind of the mismatch, the first tensor that differs, how many do."""
     TEXT = "text"
     """A sentence from a record of version 3, or a remark with an unknown code."""
 
@@ -186,6 +188,7 @@ STORED_ARGUMENTS = {
     NoteCode.CHILD_NOT_RECORDED: 2,
     NoteCode.COMPILED: 1,
     NoteCode.COMPILE_OFF: 1,
+    NoteCode.STEP_NOT_REPEATED: 5,
     NoteCode.TEXT: 1,
 }
 """The codes that a record can hold, each with its number of arguments."""

@@ -111,6 +111,12 @@ def _compile_off(purpose: str) -> str:
     return f"torch.compile was switched off to {what}: this run is eager"
 
 
+def _step_not_repeated(step: str, ranks: str, kind: str, name: str, number: str) -> str:
+    at = f" on {ranks}" if ranks else ""
+    many = f" ({number} tensors differ, the first is {name})" if name else ""
+    return f"ReplayGuard found a {kind} mismatch in its step {step}{at}{many}"
+
+
 def _excluded(*names: str) -> str:
     return f"left out of the comparison: {_listed(names, _MOST_NAMES)}"
 
@@ -209,6 +215,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.CHILD_NOT_RECORDED: _child_not_recorded,
     NoteCode.COMPILED: "torch.compile made {} graph(s): compiled code is recorded by step, not by op",
     NoteCode.COMPILE_OFF: _compile_off,
+    NoteCode.STEP_NOT_REPEATED: _step_not_repeated,
     NoteCode.TEXT: "{}",
     NoteCode.UNFIT: reasons.sentence,
     NoteCode.EXCLUDED: _excluded,
