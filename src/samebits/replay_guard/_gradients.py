@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch.nn.parallel import DistributedDataParallel
 
+from samebits.replay_guard._tensor_state import copy_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -49,7 +51,8 @@ class Incoming:
     def _arrive(self, name: str, gradient: torch.Tensor) -> None:
         number = self._counts[name]
         self._counts[name] += 1
-        self._arrived.append((f"{name} again {number}" if number else name, gradient.detach()))
+        # A copy: torch may take the memory for `.grad`, which is averaged or clipped later.
+        self._arrived.append((f"{name} again {number}" if number else name, copy_of(gradient)))
 
 
 def averaging_modules(modules: Sequence[torch.nn.Module]) -> list[DistributedDataParallel]:

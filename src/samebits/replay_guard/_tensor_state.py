@@ -48,7 +48,7 @@ def _bare(name: str) -> str:
 
 def copy_of(tensor: torch.Tensor) -> torch.Tensor:
     """Return a copy with the same bits and strides, apart from any graph."""
-    return tensor.detach().clone(memory_format=torch.preserve_format)
+    return tensor.detach().clone()
 
 
 def flatten(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, torch.Tensor]]:
