@@ -102,12 +102,11 @@ class Inspection:
         if any(each.no_memory for each in told):
             self._warn_of_memory()
             return ()
-        found: tuple[Mismatch, ...] = ()
         if not all(each.agrees for each in told):
-            found = self._own_mismatches(second)
+            return self._own_mismatches(second)
         if self._facts.across_ranks and self._ranks.size > 1:
-            found += self._among_ranks(told)
-        return found
+            return self._among_ranks(told)
+        return ()
 
     def _again(self, *, audited: bool = False) -> Result:
         return self._step.again(lambda: self._work.run(self._work.arguments), audited=audited)

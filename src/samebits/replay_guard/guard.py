@@ -9,6 +9,7 @@ import torch
 
 from samebits.errors import SamebitsError
 from samebits.replay_guard._engine import Engine, Settings
+from samebits.replay_guard._gradients import averaging_modules
 from samebits.replay_guard._step import GuardedStep
 from samebits.replay_guard._watching import Watch
 
@@ -79,7 +80,8 @@ class ReplayGuard:
         process_group: the ranks that train together; by default the default group.
 
     Raises:
-        SamebitsError: an argument is not of that kind, `replay-guard`; a module is sharded, `replay-sharded`.
+        SamebitsError: an argument is not of that kind, `replay-guard`; a module is sharded, `replay-sharded`,
+            or notes which parameters were used, `replay-unused-parameters`.
     """
 
     def __init__(
@@ -211,13 +213,25 @@ def _check_arguments(modules: tuple[Any, ...], every: Any, policy: Any) -> None:
     if problem:
         raise SamebitsError(problem, slug="replay-guard")
     for module in modules:
-        for name, parameter in module.named_parameters():
-            if _is_sharded(module, parameter):
-                message = (
-                    f"the parameter {name} is sharded ({type(parameter).__name__}): expected whole parameters on each "
-                    "rank. ReplayGuard was not made for FSDP and tensor parallelism; guard a run on one rank"
-                )
-                raise SamebitsError(message, slug="replay-sharded")
+        _check_module(module)
+
+
+def _check_module(module: torch.nn.Module) -> None:
+    for name, parameter in module.named_parameters():
+        if _is_sharded(module, parameter):
+            raise SamebitsError(
+                f"the parameter {name} is sharded ({type(parameter).__name__}): expected whole parameters on "
+                "each rank. ReplayGuard was not made for FSDP and tensor parallelism; guard a run on one rank",
+                slug="replay-sharded",
+            )
+    for each in averaging_modules((module,)):
+        if each.find_unused_parameters and not each.static_graph:
+            raise SamebitsError(
+                "DistributedDataParallel(find_unused_parameters=True) notes which parameters a backward pass "
+                "used, and nothing undoes what an execution more adds to that. Expected "
+                "find_unused_parameters=False, or static_graph=True if each step uses the same parameters.",
+                slug="replay-unused-parameters",
+            )
 
 
 def _is_sharded(module: torch.nn.Module, parameter: torch.Tensor) -> bool:

@@ -51,7 +51,7 @@ def _finding(mismatch: Mismatch) -> str:
         return f"of {number} executions of the same step, only the {which} {verb} (transient); {_used(mismatch.odd)}"
     if mismatch.kind == MismatchKind.PERSISTENT:
         return f"{number} executions of the same step did not agree, while all other ranks repeat theirs (persistent)"
-    return f"{number} executions of the same step did not agree on any bits (nondeterministic)"
+    return f"{number} executions of the same step gave other bits again and again (nondeterministic)"
 
 
 def _used(odd: int) -> str:
