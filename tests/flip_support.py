@@ -1,4 +1,4 @@
-"""Faults for tests: one bit of a module's output, or of the gradient of it, is flipped in chosen executions."""
+"""Faults for tests: one bit of a module's output, or of its gradient, is flipped in chosen executions."""
 
 from __future__ import annotations
 

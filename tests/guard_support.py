@@ -69,7 +69,9 @@ class Training:
         self.model = MODELS[name]()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.05, momentum=0.9)
         self.places = [each for each in self.model.modules() if not list(each.children())]
-        self.places = [each for each in self.places if not isinstance(each, (torch.nn.Embedding, torch.nn.Flatten))]
+        self.places = [
+            each for each in self.places if not isinstance(each, (torch.nn.Embedding, torch.nn.Flatten))
+        ]
         # The linear layers inside of attention are read, not called.
         self.places = [each for each in self.places if "NonDynamically" not in type(each).__name__]
         self._autocast = name == "bf16"

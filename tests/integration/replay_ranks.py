@@ -49,7 +49,9 @@ def train(fault: str, *, guarded: bool = True) -> tuple[str, list[samebits.Misma
             net[0].weight.data = flipped(net[0].weight, 3, 20)
         optimizer.zero_grad()
         for part in range(2):
-            accumulating = model.no_sync() if fault == "accumulate" and part == 0 else contextlib.nullcontext()
+            accumulating = (
+                model.no_sync() if fault == "accumulate" and part == 0 else contextlib.nullcontext()
+            )
             if part == 0 and fault != "accumulate":
                 continue
             x = torch.randn(4, 6)
@@ -116,7 +118,7 @@ OPTIONS = {
     "unused, static": {"find_unused_parameters": True, "static_graph": True},
     "unused": {"find_unused_parameters": True},
 }
-CLEAN = ("none", *OPTIONS, "accumulate", "watch")
+CLEAN = ("none", "own buffers", "static graph", "views", "unused, static", "accumulate", "watch")
 
 if __name__ == "__main__":
     main()

@@ -1,7 +1,7 @@
 """A look at one execution of a step: it must write only to what the guard can put back.
 
-Example: a hook adds each gradient to a tensor of its own. The guard does not know that tensor, so an execution
-more would add the gradient twice.
+Example: a hook adds each gradient to a tensor of its own. The guard does not know that tensor, so one more
+execution would add the gradient twice.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _mode_class() -> type[Any]:
             super().__init__()
             self.audit = audit
 
-        def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ARG002
+        def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             outcome = op(*args, **(kwargs or {}))
             self.audit.see(op, args, kwargs or {}, outcome)
             return outcome

@@ -1,4 +1,4 @@
-"""The part of a guard that both of its forms share: counters, one inspected step, what is done on a mismatch."""
+"""What both forms of the guard share: counters, one inspected step, what is done on a mismatch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.nn.parameter import is_lazy
 from samebits._runtime.frames import show_warning
 from samebits.replay_guard._gradients import averaging_modules
 from samebits.replay_guard._inspection import Inspection, StepFacts
-from samebits.replay_guard._ranks import Ranks
+from samebits.replay_guard._rank_exchange import Ranks
 from samebits.replay_guard._step import Scope
 from samebits.replay_guard.mismatch import Mismatch, ReplayMismatchError
 from samebits.replay_guard.sentences import rank_words

@@ -39,8 +39,8 @@ class Incoming:
         with ExitStack() as stack:
             for name, leaf in self._leaves:
                 if leaf.requires_grad:
-                    handle: Any = leaf.register_hook(partial(self._arrive, name))
-                    stack.callback(handle.remove)
+                    register: Any = leaf.register_hook  # torch gives it no types
+                    stack.callback(register(partial(self._arrive, name)).remove)
             yield
 
     def arrived(self) -> list[tuple[str, torch.Tensor]]:

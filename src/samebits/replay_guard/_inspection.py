@@ -17,13 +17,13 @@ from samebits.recording.distance import tensor_difference
 from samebits.recording.op_check import ops_repeated
 from samebits.replay_guard._judging import judge_executions, judge_ranks, letters, minority
 from samebits.replay_guard._plain_state import side_effect
-from samebits.replay_guard._ranks import SharedCall, device_of, prepare, shared_call
+from samebits.replay_guard._rank_exchange import SharedCall, device_of, prepare, shared_call
 from samebits.replay_guard.mismatch import DifferingTensor, Mismatch, MismatchKind
 
 if TYPE_CHECKING:
     from samebits.recording.distance import Difference
     from samebits.recording.replay_results import Unrepeated
-    from samebits.replay_guard._ranks import Ranks
+    from samebits.replay_guard._rank_exchange import Ranks
     from samebits.replay_guard._step import GuardedStep, Result, Scope
     from samebits.rng.code_generators import CodeStates
 
@@ -34,13 +34,11 @@ _NO_MEMORY = ("OutOfMemoryError", "MemoryError")
 
 
 class Work(Protocol):
-    """**Protocol:** a step that can be executed again.
+    """**Protocol:** a step that can be executed again."""
 
-    Attributes:
-        arguments: what it is given, for this rank.
-    """
-
-    arguments: Any
+    @property
+    def arguments(self) -> Any:
+        """What it is given on this rank."""
 
     def run(self, arguments: Any) -> Any:
         """Execute it and return what is compared."""
@@ -123,8 +121,8 @@ class Inspection:
 
     def _warn_of_memory(self) -> None:
         text = (
-            "there was no memory to execute a step again: it needs the memory of one more set of gradients, and of the "
-            "activations. That step was not checked"
+            "there was no memory to execute a step again, so it was not checked: that takes the memory of "
+            "one more set of gradients"
         )
         warnings.warn(f"samebits: {text}", SamebitsWarning, stacklevel=2)
 
@@ -162,9 +160,9 @@ class Inspection:
         error = next(filter(None, errors), "")
         if error:
             raise SamebitsError(
-                f"the step cannot be executed a second time: it raised {error}. Expected a step that does forward and "
-                "backward with what it is given. Fetch the batch before it, and call `scaler.unscale_`, "
-                "`optimizer.step` and `scaler.update` after it.",
+                f"the step cannot be executed a second time: it raised {error}. Expected forward and "
+                "backward with what the step is given. Fetch the batch before it, and call "
+                "`scaler.unscale_`, `optimizer.step` and `scaler.update` after it.",
                 slug="replay-refused",
             )
 

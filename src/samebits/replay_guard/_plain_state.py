@@ -1,7 +1,7 @@
 """Python values that a step changes: counters, lists and references, saved and put back.
 
-A step function often counts or collects: `seen += 1`, `losses.append(loss.item())`, `self.hidden = h`. Executed
-again, it would do so twice.
+A step function often counts or collects: `seen += 1`, `losses.append(loss.item())`, `self.hidden = h`.
+Executed again, it would do so twice.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _MISSING = object()
 class PlainState:
     """The values of variables at one moment, as far as they are plain.
 
-    References are put back as they were. Of lists, dicts, sets and deques the contents are put back too. Small
-    tensors are copied; larger ones are watched.
+    References are put back as they were. Of lists, dicts, sets and deques the contents are put back too.
+    Small tensors are copied; larger ones are watched.
 
     Args:
         function: its closure, the globals that it names, and the attributes of its object are variables.
@@ -116,9 +116,9 @@ class PlainState:
 def side_effect(what: str) -> SamebitsError:
     """Return the error for a step that cannot be executed twice without a trace."""
     return SamebitsError(
-        f"the step {what}, which is not undone when the step is executed again: expected a step that changes only "
-        "gradients, buffers and plain variables. Move that out of the step, or pass what owns it to ReplayGuard "
-        "as a module whose buffer it is.",
+        f"the step {what}, which cannot be undone when the step is executed again. Expected changes of "
+        "gradients, buffers and plain variables only. Move it out of the step, or make it a buffer of a "
+        "module that ReplayGuard is given.",
         slug="replay-side-effect",
     )
 

@@ -121,9 +121,9 @@ class GuardedStep:
         """
         if self._digest_parameters() != self._weights:
             raise SamebitsError(
-                "the step changed parameters: expected forward and backward only, which are executed again before the "
-                "optimizer acts. Call `optimizer.step()` after the guarded step. (An embedding with `max_norm` "
-                "changes its parameters in the forward pass: such a model cannot be guarded.)",
+                "the step changed parameters: expected forward and backward only. Call `optimizer.step()` "
+                "after the guarded step. (An embedding with `max_norm` changes its parameters in the forward "
+                "pass: such a model cannot be guarded.)",
                 slug="replay-step-optimizes",
             )
         self._before.plain.check()

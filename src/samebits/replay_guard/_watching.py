@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -144,10 +145,8 @@ class _Pass:
         self.output = output
         for number, tensor in enumerate(tensors_in(output)):
             if tensor.requires_grad:
-                handle: Any = tensor.register_hook(
-                    lambda gradient, number=number: self._arrive(number, gradient)
-                )
-                self._hooks.callback(handle.remove)
+                register: Any = tensor.register_hook  # torch gives it no types
+                self._hooks.callback(register(partial(self._arrive, number)).remove)
 
     def _arrive(self, number: int, gradient: torch.Tensor) -> None:
         self._gradients[number] = gradient.detach().clone()

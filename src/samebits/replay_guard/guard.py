@@ -36,7 +36,7 @@ class _Call:
 
 
 class ReplayGuard:
-    """Executes every Nth step of a training again and compares the bits, to find hardware that computes wrong.
+    """Executes every Nth step of a training again and compares the bits, to find faulty hardware.
 
     ```python
     guard = samebits.ReplayGuard(model, every=100)
@@ -60,9 +60,9 @@ class ReplayGuard:
     backward with what it is given. It may draw random numbers, and change buffers and plain variables:
     counters, lists, attributes. It must not call `optimizer.step()` or fetch its own batch.
 
-    Example of what is found: a multiplier that gives a wrong bit once in a million products. Not found: what is
-    wrong in the same way each time, unless ranks are compared; what happens in the optimizer, in collectives,
-    and to data before the step, unless the parameters of ranks differ afterwards.
+    Example of what is found: a processor that gives a wrong bit in one of a million products. Not found: what
+    is wrong in the same way each time, unless ranks are compared; what goes wrong in the optimizer and in
+    collectives, unless ranks are compared and it leaves their parameters different; wrong data.
 
     With `torch.distributed` every rank must call the guard equally often. All ranks then execute the same
     steps again, and all are told of a mismatch on any of them. With `DistributedDataParallel` each rank's own
@@ -137,16 +137,13 @@ class ReplayGuard:
             value = step_function(*args, **kwargs)
             engine.steps += 1
             return value
-        return self._guarded(_Call(step_function, (args, kwargs)))
-
-    def _guarded(self, call: _Call) -> Any:
-        engine = self._engine
+        call = _Call(step_function, (args, kwargs))
         scope = engine.scope(call.function, call.arguments)
         engine.busy = True
         try:
             step = GuardedStep(scope)
             with step.first():
-                value = call.run(call.arguments)
+                value = step_function(*args, **kwargs)
             found = engine.inspect(scope, step, value, call)
         finally:
             engine.busy = False
@@ -159,9 +156,9 @@ class ReplayGuard:
 
         In every Nth step of the optimizer, what the model was called with is kept. Before the optimizer acts,
         the model's forward pass is executed again with it, and a backward pass from the gradients of its
-        outputs. Compared are the outputs and the gradients that reach the parameters. Of several forward
-        passes before a step of the optimizer, the last one with a backward pass is executed again. A loss that
-        is computed outside of the model is not.
+        outputs. Compared are the outputs and the gradients that reach the parameters. With gradient
+        accumulation, the last forward pass before the step is executed again. A loss that is computed outside
+        of the model is not.
 
         Where gradients also come from elsewhere, such as a penalty on the weights, they never agree. Then it
         warns and stops to watch; a step function is needed.
@@ -221,7 +218,7 @@ def _check_module(module: torch.nn.Module) -> None:
         if _is_sharded(module, parameter):
             raise SamebitsError(
                 f"the parameter {name} is sharded ({type(parameter).__name__}): expected whole parameters on "
-                "each rank. ReplayGuard was not made for FSDP and tensor parallelism; guard a run on one rank",
+                "each rank. ReplayGuard was not made for FSDP and tensor parallelism",
                 slug="replay-sharded",
             )
     for each in averaging_modules((module,)):

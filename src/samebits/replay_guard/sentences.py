@@ -48,9 +48,12 @@ def _finding(mismatch: Mismatch) -> str:
     if mismatch.kind == MismatchKind.TRANSIENT and mismatch.odd is not None:
         verb = f"raised {mismatch.error}" if mismatch.error and mismatch.odd != 1 else "gave other bits"
         which = _ORDINALS[mismatch.odd - 1]
-        return f"of {number} executions of the same step, only the {which} {verb} (transient); {_used(mismatch.odd)}"
+        what = f"of {number} executions of the same step, only the {which} {verb} (transient)"
+        return f"{what}; {_used(mismatch.odd)}"
     if mismatch.kind == MismatchKind.PERSISTENT:
-        return f"{number} executions of the same step did not agree, while all other ranks repeat theirs (persistent)"
+        return (
+            f"{number} executions of the step did not agree, while all other ranks repeat theirs (persistent)"
+        )
     return f"{number} executions of the same step gave other bits again and again (nondeterministic)"
 
 
@@ -65,7 +68,7 @@ def _among_ranks(mismatch: Mismatch, number: int) -> str:
         return f"the same step, executed twice on each of {number} ranks, does not repeat (nondeterministic)"
     if len(mismatch.ranks) == number:
         return (
-            f"the same step gave different bits on {number} ranks, each of which repeats its own (persistent); "
+            f"the same step gave different bits on {number} ranks, and each repeats its own (persistent); "
             "which of them is wrong cannot be told"
         )
     what = (
@@ -128,15 +131,21 @@ def _advice(mismatch: Mismatch) -> str:
             f"The ranks run on unlike devices ({shown}), whose kernels may give other bits without a fault."
         )
     if mismatch.kind == MismatchKind.DIVERGED:
-        return "Something went wrong in an earlier optimizer step, in a collective or in memory: resume from a checkpoint."
+        return (
+            "Something went wrong in an earlier step of the optimizer, in a collective or in memory: resume "
+            "from an earlier checkpoint."
+        )
     if mismatch.kind == MismatchKind.NONDETERMINISTIC:
         return _advice_on_nondeterminism(mismatch)
     if mismatch.kind == MismatchKind.PERSISTENT:
-        return "Take that device out of the run and test it; resume from a checkpoint that is older than its first mismatch."
+        return (
+            "Take that device out of the run and test it; resume from a checkpoint that is older than its "
+            "first mismatch."
+        )
     if mismatch.earlier:
         return (
-            "Either this device fails now and then, or an op is rarely nondeterministic: the latter shows on all "
-            "ranks, and goes away with deterministic algorithms."
+            "Either this device fails now and then, or an op is rarely nondeterministic: that shows on all "
+            "ranks, and goes away with `samebits.deterministic()`."
         )
     wrong = (
         "Compute the step again before the optimizer acts. "
@@ -150,7 +159,7 @@ def _advice_on_nondeterminism(mismatch: Mismatch) -> str:
     if mismatch.ops:
         return "That is a property of the op, not a fault: use `samebits.deterministic()`, or another op."
     return (
-        "No single op was seen to differ. Usual reasons: the step takes data from an iterator, reads a clock or os.urandom, "
-        "or depends on a variable that samebits cannot put back. Pass the batch as an argument; `samebits verify` finds "
-        "the line."
+        "No single op was seen to differ. Usual reasons: the step takes data from an iterator, reads a clock "
+        "or os.urandom, or depends on a variable that samebits cannot put back. Pass the batch as an "
+        "argument; `samebits verify` finds the line."
     )

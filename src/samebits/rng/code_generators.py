@@ -1,4 +1,4 @@
-"""The generators that a piece of code can draw from: saved together, and put back so that it can run again."""
+"""The generators that a piece of code can draw from: saved, and put back so that it can run again."""
 
 from __future__ import annotations
 

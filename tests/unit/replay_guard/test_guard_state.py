@@ -219,9 +219,7 @@ def test_activation_checkpointing(model):
 
     for reentrant in (True, False):
         x = torch.ones(3, 4, requires_grad=True)
-        guard = guarded(
-            net, lambda x, r=reentrant: checkpoint(net, x, use_reentrant=r).sum().backward(), x
-        )
+        guard = guarded(net, lambda x, r=reentrant: checkpoint(net, x, use_reentrant=r).sum().backward(), x)
         assert guard.replays == 4
 
 

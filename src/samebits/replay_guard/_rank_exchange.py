@@ -93,11 +93,13 @@ class SharedCall:
             device: where tensors that were on an accelerator there are put here.
         """
 
+        restore: Any = torch.serialization.default_restore_location  # torch gives it no types
+
         def place(storage: Any, location: str) -> Any:
             target = location if location == "cpu" else str(device)
-            return torch.serialization.default_restore_location(storage, target)
+            return restore(storage, target)
 
-        fields = torch.load(io.BytesIO(data), map_location=place, weights_only=False)  # noqa: S614 - own ranks
+        fields = torch.load(io.BytesIO(data), map_location=place, weights_only=False)
         return cls(*fields)
 
 
@@ -120,7 +122,9 @@ def prepare(scope: Scope, call: SharedCall, states: CodeStates) -> None:
 
 def device_of(modules: Sequence[torch.nn.Module], arguments: Any) -> torch.device:
     """Return the device that a step runs on: that of its first parameter, else of its first argument."""
-    first = next((parameter for module in modules for parameter in module.parameters()), None)
+    first: torch.Tensor | None = next(
+        (parameter for module in modules for parameter in module.parameters()), None
+    )
     first = next(tensors_in(arguments), None) if first is None else first
     return torch.device("cpu") if first is None else first.device
 
