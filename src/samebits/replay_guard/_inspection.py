@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import platform
 import warnings
 from typing import TYPE_CHECKING, Any, Protocol
@@ -92,7 +93,9 @@ class Inspection:
         Raises:
             SamebitsError: the step cannot be executed again; `replay-side-effect`, `replay-refused`.
         """
-        second = self._again(audited=not self._facts.audited)
+        if not self._facts.audited:
+            self._again(audited=True)  # not compared: a compiled step may run otherwise when it is watched
+        second = self._again()
         told = self._ranks.gather(self._told(second))
         refusal = next((each.refusal for each in told if each.refusal), "")
         if refusal:
@@ -115,7 +118,7 @@ class Inspection:
             agrees=second.key == self._step.result.key,
             no_memory=second.error.startswith(_NO_MEMORY),
             weights=self._step.weights,
-            device=describe_device(device_of(self._scope.modules, self._work.arguments)),
+            device=_describe(device_of(self._scope.modules, self._work.arguments)),
             refusal=f"writes to memory that existed before it ({foreign[0]})" if foreign else "",
         )
 
@@ -289,7 +292,7 @@ def _distance(a: Any, b: Any) -> Difference | None:
 
 def _generators(executions: list[Result]) -> tuple[str, ...]:
     first = executions[0].generators
-    others = [each.generators for each in executions[1:] if not each.error]
+    others = [each.generators for each in executions[1:] if each.generators]  # read of those that differ
     return tuple(sorted(name for name in first if any(each.get(name) != first[name] for each in others)))
 
 
@@ -299,7 +302,8 @@ def _names_that_differ(keys: list[tuple[tuple[str, ...], bytes, str]]) -> list[s
     return [name for n, name in enumerate(names) if len({each[16 * n : 16 * n + 16] for each in alike}) > 1]
 
 
-def describe_device(device: torch.device) -> str:
+@functools.lru_cache(maxsize=8)
+def _describe(device: torch.device) -> str:
     """Return what kind of device it is, such as `NVIDIA H100`."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
@@ -307,4 +311,4 @@ def describe_device(device: torch.device) -> str:
 
 
 def _place(device: torch.device) -> str:
-    return f"{device} ({describe_device(device)}) of {platform.node()}"
+    return f"{device} ({_describe(device)}) of {platform.node()}"

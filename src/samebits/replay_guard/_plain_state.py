@@ -6,6 +6,7 @@ Executed again, it would do so twice.
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -211,15 +212,18 @@ def _attributes(function: Any, modules: Sequence[torch.nn.Module]) -> Iterator[d
 
 def _named_globals(function: Any) -> Iterator[tuple[dict[str, Any], list[str]]]:
     """Yield the globals of the user's own functions, each with the variables that the code names."""
-    ranks = FrameRanks()
     for each in _functions(function):
-        file = each.__code__.co_filename
-        if file == "<string>" or ranks.rank_of_file(file) == USER:
+        if _is_users(each.__code__.co_filename):
             space = each.__globals__
             yield (
                 space,
                 [name for name in _names_of(each.__code__) if _is_variable(space.get(name, _MISSING))],
             )
+
+
+@functools.lru_cache(maxsize=256)
+def _is_users(file: str) -> bool:
+    return file == "<string>" or FrameRanks().rank_of_file(file) == USER
 
 
 def _is_variable(value: Any) -> bool:

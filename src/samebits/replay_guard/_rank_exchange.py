@@ -92,7 +92,6 @@ class SharedCall:
             data: the bytes.
             device: where tensors that were on an accelerator there are put here.
         """
-
         restore: Any = torch.serialization.default_restore_location  # torch gives it no types
 
         def place(storage: Any, location: str) -> Any:

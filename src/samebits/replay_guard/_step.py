@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -127,8 +128,8 @@ class GuardedStep:
                 slug="replay-step-optimizes",
             )
         self._before.plain.check()
-        self.result = self._read(value)
         self._after = self._state(copied=False)
+        self.result = self._read(value, self._after.generators)
 
     @property
     def weights(self) -> bytes:
@@ -170,7 +171,10 @@ class GuardedStep:
             return Result((), b"", error=_one_line(error))
         if audit is not None:
             self.foreign = tuple(audit.foreign)
-        return self._read(value)
+        result = self._read(value, None)
+        if result.key == self.result.key:
+            return result
+        return dataclasses.replace(result, generators=self._scope.generators.states().named())
 
     def as_begun(self, read: Callable[[CodeStates], _T]) -> _T:
         """Put back the state before the step, and return what is read of it.
@@ -200,7 +204,7 @@ class GuardedStep:
         leaves = [leaf for _, leaf in self._leaves]
         fresh = copied and scope.incoming
         return _State(
-            generators=scope.generators.states(),
+            generators=scope.generators.states(search=copied),
             plain=PlainState(scope.function, scope.modules, known),
             buffers=Buffers(scope.modules),
             arguments=Contents(self._arguments),
@@ -213,7 +217,7 @@ class GuardedStep:
         with contextlib.nullcontext() if self._incoming is None else self._incoming.collecting():
             yield
 
-    def _read(self, value: Any) -> Result:
+    def _read(self, value: Any, states: CodeStates | None) -> Result:
         named = list(flatten(value, "output"))
         if self._incoming is None:
             arrived = [(name, leaf.grad) for name, leaf in self._leaves if leaf.grad is not None]
@@ -223,8 +227,8 @@ class GuardedStep:
         # Copies, because the next execution writes to the same buffers.
         named += [(f"buffer {name}", copy_of(buffer)) for name, buffer in named_buffers(self._scope.modules)]
         tensors = tuple(tensor for _, tensor in named)
-        states = self._scope.generators.states().named()
-        return Result(tuple(name for name, _ in named), digests_of(tensors), tensors, states)
+        generators = {} if states is None else states.named()
+        return Result(tuple(name for name, _ in named), digests_of(tensors), tensors, generators)
 
     def _digest_parameters(self) -> bytes:
         return digests_of([parameter for _, parameter in self._parameters])

@@ -126,6 +126,7 @@ class _Pass:
         self._model = model
         self._given = arguments
         self._gradients: dict[int, torch.Tensor] = {}
+        self._below: dict[int, set[int]] = {}
         self._autocast = _autocast_settings(scope.modules)
         self._hooks = contextlib.ExitStack()
         self._hooks.enter_context(self.step.first())
@@ -137,12 +138,20 @@ class _Pass:
 
     @property
     def arguments(self) -> Any:
-        """What the model was given, and the gradients of its outputs by their positions."""
-        return self._given, self._gradients
+        """What the model was given, and the gradients of its outputs by their positions.
+
+        A model that returns its loss and the logits of which it is made: the gradient of the logits follows
+        from that of the loss, and is left out.
+        """
+        implied = {number for above in self._gradients for number in self._below.get(above, ())}
+        return self._given, {
+            number: each for number, each in self._gradients.items() if number not in implied
+        }
 
     def give(self, output: Any) -> None:
         """Note the output of the model, and have the gradients of its tensors noted."""
         self.output = output
+        self._below = _dependencies(list(tensors_in(output)))
         for number, tensor in enumerate(tensors_in(output)):
             if tensor.requires_grad:
                 register: Any = tensor.register_hook  # torch gives it no types
@@ -168,6 +177,23 @@ class _Pass:
             roots, [each.to(root.device) for each, root in zip(gradients.values(), roots, strict=True)]
         )
         return output
+
+
+def _dependencies(outputs: list[torch.Tensor]) -> dict[int, set[int]]:
+    """Return for each output the others of which it is made, by their positions."""
+    nodes = {number: each.grad_fn for number, each in enumerate(outputs) if each.grad_fn is not None}
+    below: dict[int, set[int]] = {}
+    if len(nodes) < 2:
+        return below
+    for number, start in nodes.items():
+        waiting, seen = [start], {start}
+        while waiting:
+            for parent, _ in waiting.pop().next_functions:
+                if parent is not None and parent not in seen:
+                    seen.add(parent)
+                    waiting.append(parent)
+        below[number] = {other for other, node in nodes.items() if node is not start and node in seen}
+    return below
 
 
 def _autocast_settings(modules: tuple[torch.nn.Module, ...]) -> list[dict[str, Any]]:

@@ -176,7 +176,7 @@ class ReplayGuard:
         if len(modules) != 1:
             message = f"the guard has {len(modules)} modules: `watch` expects the one that the loop calls"
             raise SamebitsError(message, slug="replay-guard")
-        return Watch(self._engine, modules[0], optimizer)
+        return Watch(self._engine, modules[0], _innermost(optimizer))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the counters, for a checkpoint."""
@@ -196,6 +196,20 @@ class ReplayGuard:
         engine = self._engine
         engine.steps, engine.replays = state["steps"], state["replays"]
         engine.counts = {int(rank): int(count) for rank, count in state["mismatches"].items()}
+
+
+def _innermost(optimizer: Any) -> torch.optim.Optimizer:
+    """Return the optimizer inside of wrappers such as those of accelerate and Lightning.
+
+    Raises:
+        SamebitsError: it is none; `replay-guard`.
+    """
+    while isinstance(inner := getattr(optimizer, "optimizer", None), torch.optim.Optimizer):
+        optimizer = inner
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        message = f"`watch` was given {type(optimizer).__name__}: expected a torch.optim.Optimizer"
+        raise SamebitsError(message, slug="replay-guard")
+    return optimizer
 
 
 def _check_arguments(modules: tuple[Any, ...], every: Any, policy: Any) -> None:

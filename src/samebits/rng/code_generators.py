@@ -79,19 +79,24 @@ class CodeGenerators:
         self._roots = roots
         self._walk: Walk | None = None
 
-    def states(self) -> CodeStates:
+    def states(self, *, search: bool = False) -> CodeStates:
         """Return the present states. A source whose state cannot be read is left out.
+
+        Args:
+            search: look for held generators again, if the code may hold others by now.
 
         Raises:
             SamebitsError: reading one failed; `rng-state`.
         """
         known: list[RngSource] = [source for source in sources() if source.available()]
         known += registered_sources()
-        saved = [(source, state) for source in (*known, *self._held()) if (state := _state(source))]
+        saved = [
+            (source, state) for source in (*known, *self._held(search=search)) if (state := _state(source))
+        ]
         return CodeStates(tuple(saved), None if PROCESS.current is None else PROCESS.current.fork())
 
-    def _held(self) -> list[RngSource]:
-        if self._walk is None or (not self._walk.large and self._walk.is_stale()):
+    def _held(self, *, search: bool) -> list[RngSource]:
+        if self._walk is None or (search and not self._walk.large and self._walk.is_stale()):
             self._walk = walk(self._roots)
         held, seen = [], set()
         for found in self._walk.generators:

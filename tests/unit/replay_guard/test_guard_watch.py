@@ -118,6 +118,35 @@ def test_a_loop_with_a_scaler():
     assert loop(watched=True, scaler=scaler(), clip=True) == loop(watched=False, scaler=scaler(), clip=True)
 
 
+class WithLoss(torch.nn.Module):
+    """Returns its loss, and what that is made of, as the models of transformers do."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        """f32[batch, 4] -> two tensors."""
+        logits = self.body(x)
+        return {"loss": logits.square().mean(), "logits": logits}
+
+
+@pytest.mark.parametrize("used", ["loss", "logits"])
+def test_an_output_that_is_made_of_another(used):
+    torch.manual_seed(0)
+    model = WithLoss()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    guard = ReplayGuard(model, every=1)
+    handle = guard.watch(optimizer)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.randn(5, 4))[used].sum().backward()
+        optimizer.step()
+    handle.remove()
+
+    assert (guard.replays, guard.mismatches) == (3, ())
+
+
 def test_gradients_from_elsewhere_end_the_watch():
     model, optimizer = small()
     guard = ReplayGuard(model, every=1)
