@@ -107,7 +107,7 @@ def written(folder, name, *, guarded, fault=False):
 def test_a_record_has_nothing_of_the_further_executions(level, tmp_path):
     """The same script with and without a guard: every event is the same."""
     for name, guarded in (("plain", False), ("guarded", True)):
-        script = written(tmp_path, name, guarded=guarded)
+        script = written(tmp_path, "train", guarded=guarded)
         done = samebits("run", "--level", level, "--record", f"{name}.sbr", script, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     done = samebits("compare", "plain.sbr", "guarded.sbr", cwd=tmp_path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from torch.nn.parameter import is_lazy
@@ -85,10 +87,10 @@ class Engine:
             arguments: what it is given.
             incoming: as in `Scope`; by default where a module averages gradients.
         """
-        code, modules = _code_of(function), self.settings.modules
-        if self._generators is None or self._generators[0] is not code:
+        modules = self.settings.modules
+        if self._generators is None or not _is_same(self._generators[0], function):
             roots = {"step": function, **{f"model{n}": module for n, module in enumerate(modules)}}
-            self._generators = (code, CodeGenerators(roots))
+            self._generators = (function, CodeGenerators(roots))
         incoming = bool(averaging_modules(modules)) if incoming is None else incoming
         return Scope(modules, function, arguments, self._generators[1], incoming)
 
@@ -142,10 +144,17 @@ class Engine:
         return dataclasses.replace(mismatch, earlier=earlier)
 
 
+def _is_same(a: Any, b: Any) -> bool:
+    return a is b or (isinstance(a, MethodType) and isinstance(b, MethodType) and a == b)
+
+
 def _code_of(function: Any) -> Any:
     """Return what tells one step function from another: its code, because closures are made anew."""
+    while isinstance(function, functools.partial):
+        function = function.func
     function = getattr(function, "__func__", function)
-    return getattr(function, "__code__", function)
+    code = getattr(function, "__code__", None)
+    return code or getattr(type(function).__call__, "__code__", type(function))
 
 
 def _facts(mismatch: Mismatch) -> tuple[str, ...]:

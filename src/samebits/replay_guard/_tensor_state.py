@@ -108,7 +108,9 @@ class Contents:
         with torch.no_grad():
             for tensor, copy in self._copies:
                 if tensor.shape == copy.shape:
-                    tensor.detach().copy_(copy)
+                    # Not counted as a write: the contents end as the first execution left them, and a
+                    # graph that is still alive may hold the tensor.
+                    tensor.data.copy_(copy)
 
 
 class Buffers:

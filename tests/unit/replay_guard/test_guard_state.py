@@ -501,3 +501,152 @@ def test_a_foreign_state_is_refused(model, state):
     with pytest.raises(SamebitsError) as raised:
         ReplayGuard(model).load_state_dict(state)
     assert raised.value.slug == "replay-state"
+
+
+# Things that scripts do.
+
+
+class AverageMeter:
+    """As half of all training scripts have it."""
+
+    def __init__(self):
+        self.sum, self.count, self.recent = 0.0, 0, []
+
+    def update(self, value):
+        """Add a value."""
+        self.sum, self.count = self.sum + value, self.count + 1
+        self.recent.append(value)
+
+
+def test_meters_metrics_and_arrays_are_counted_once(model):
+    class Metric(torch.nn.Module):
+        """A running total."""
+
+        def __init__(self):
+            super().__init__()
+            self.total = torch.zeros(())
+            self.register_buffer("seen", torch.zeros(3))
+
+    meter, metric, confusion = AverageMeter(), Metric(), np.zeros((2, 2))
+    long = [0.0] * 150_000
+
+    def step(x):
+        loss = model(x).square().sum()
+        loss.backward()
+        meter.update(loss.item())
+        metric.total = metric.total + loss.detach()
+        metric.seen += 1
+        confusion[0, 1] += 1
+        long.append(loss.item())
+
+    guarded(model, step, X)
+
+    assert (meter.count, len(meter.recent), confusion[0, 1], len(long)) == (4, 4, 4, 150_004)
+    assert metric.seen[0] == 4
+    assert metric.total.item() == pytest.approx(meter.sum)
+
+
+def test_a_backward_pass_after_the_call():
+    """The step does the forward pass only; its graph must live on."""
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1))
+    x = torch.randn(5, 4)
+
+    loss = ReplayGuard(net, every=1)(lambda x: net(x).square().mean(), x)
+    loss.backward()
+
+    assert net[0].weight.grad is not None
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_embeddings_with_shared_weights_and_sparse_gradients(sparse):
+    torch.manual_seed(0)
+    embed = torch.nn.Embedding(10, 4, sparse=sparse)
+    body = torch.nn.Linear(4, 4)
+    net = torch.nn.ModuleList([embed, body])
+    tokens = torch.tensor([1, 2, 2, 3])
+    guard = ReplayGuard(net, every=1)
+    for _ in range(3):  # gradients accumulate
+        guard(lambda tokens: body(embed(tokens)).square().sum().backward(), tokens)
+
+    assert guard.replays == 3
+
+
+def test_gradients_of_gradients(model):
+    def step(x):
+        out = model(x).square().sum()
+        (gradient,) = torch.autograd.grad(out, model.weight, create_graph=True)
+        (out + gradient.square().sum()).backward()
+        return out
+
+    assert guarded(model, step, X).replays == 4
+
+
+def test_several_modules_have_names(model):
+    other = torch.nn.Linear(2, 1)
+    calls = iter(range(100))
+    found = []
+
+    def step(x):
+        (other(model(x)) * (2 if next(calls) == 2 else 1)).sum().backward()
+
+    ReplayGuard(model, other, every=1, on_mismatch=found.append)(step, X)
+
+    names = [each.name for each in found[0].tensors]
+    assert names == [f"gradient Linear[{n}].{part}" for n in (0, 1) for part in ("weight", "bias")]
+
+
+class Callable:
+    """A step that is an object."""
+
+    def __init__(self, model):
+        self.model, self.calls = model, 0
+
+    def __call__(self, x, *, scale):
+        """The step."""
+        self.calls += 1
+        loss = (self.model(x) * scale).sum()
+        loss.backward()
+        return loss
+
+
+def test_steps_that_are_objects_partials_and_builtins(model):
+    import functools
+
+    step = Callable(model)
+    guard = ReplayGuard(model, every=1)
+    guard(step, X, scale=2)
+    guard(functools.partial(step, scale=3), X)
+    guard(functools.partial(functools.partial(step), X, scale=3))
+    guard(len, [1, 2])
+
+    assert step.calls == 3
+    assert guard.steps == guard.replays == 4
+
+
+def test_frozen_parameters_and_other_dtypes():
+    net = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.Linear(2, 1)).double()
+    net[0].requires_grad_(False)
+    guard = guarded(net, lambda x: net(x).sum().backward(), X.double())
+
+    assert guard.replays == 4
+    assert net[0].weight.grad is None
+
+
+def test_lazy_parameters_are_guarded_once_they_exist():
+    net = torch.nn.Sequential(torch.nn.LazyLinear(2))
+    guard = ReplayGuard(net, every=1)
+    for _ in range(3):
+        guard(lambda x: net(x).sum().backward(), X)
+
+    assert (guard.steps, guard.replays) == (3, 2)
+
+
+def test_without_gradients(model):
+    guard = ReplayGuard(model, every=1)
+    with torch.no_grad():
+        guard(lambda x: model(x).sum(), X)
+    with torch.inference_mode():
+        guard(lambda x: model(x).sum(), X)
+
+    assert guard.replays == 2
