@@ -38,19 +38,19 @@ class _Call:
 class ReplayGuard:
     """Executes every Nth step of a training again and compares the bits, to find faulty hardware.
 
-    ```python
-    guard = samebits.ReplayGuard(model, every=100)
+    Example::
 
-    def forward_backward(batch):
-        loss = model(batch).mean()
-        loss.backward()
-        return loss
+        guard = samebits.ReplayGuard(model, every=100)
 
-    for batch in loader:
-        optimizer.zero_grad()
-        loss = guard(forward_backward, batch)
-        optimizer.step()
-    ```
+        def forward_backward(batch):
+            loss = model(batch).mean()
+            loss.backward()
+            return loss
+
+        for batch in loader:
+            optimizer.zero_grad()
+            loss = guard(forward_backward, batch)
+            optimizer.step()
 
     What the step function returns, the gradients and the buffers must have the same bits each time. The
     training goes on with the results of the first execution, so that its bits are those that it has without
