@@ -3,6 +3,7 @@
 Proof: `digest`, `record`, `compare`, `tap`. Control: `deterministic`, `seed_all`, `stream`, `isolated`,
 `reseeded`, `register_generator`, `save_rng_states`, `restore_rng_states`.
 Resuming: `DataLoader`, `data`, `checkpoint`. The same bits on any machine: `portable`.
+Hardware that computes wrong: `ReplayGuard`, `Mismatch`, `MismatchKind`, `ReplayMismatchError`.
 Errors: `SamebitsError`, `SamebitsWarning`.
 `import samebits` is light: torch is imported by the first of them that needs it.
 """
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from samebits.digest import digest
     from samebits.recording.session import record
     from samebits.recording.taps import tap
+    from samebits.replay_guard.guard import ReplayGuard
+    from samebits.replay_guard.mismatch import Mismatch, MismatchKind, ReplayMismatchError
     from samebits.report.compared import compare
     from samebits.rng.generator_objects import register as register_generator
     from samebits.rng.states import isolated, reseeded, seed_all
@@ -34,6 +37,10 @@ _HOMES = {
     "compare": ("samebits.report.compared", "compare"),
     "record": ("samebits.recording.session", "record"),
     "tap": ("samebits.recording.taps", "tap"),
+    "Mismatch": ("samebits.replay_guard.mismatch", "Mismatch"),
+    "MismatchKind": ("samebits.replay_guard.mismatch", "MismatchKind"),
+    "ReplayGuard": ("samebits.replay_guard.guard", "ReplayGuard"),
+    "ReplayMismatchError": ("samebits.replay_guard.mismatch", "ReplayMismatchError"),
     "deterministic": ("samebits.determinism.context", "deterministic"),
     "register_generator": ("samebits.rng.generator_objects", "register"),
     "isolated": ("samebits.rng.states", "isolated"),
@@ -45,6 +52,10 @@ _HOMES = {
 }
 __all__ = [
     "DataLoader",
+    "Mismatch",
+    "MismatchKind",
+    "ReplayGuard",
+    "ReplayMismatchError",
     "SamebitsError",
     "SamebitsWarning",
     "__version__",

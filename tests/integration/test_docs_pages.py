@@ -19,6 +19,7 @@ NOT_RUN = {
     ],
     "docs/how-to/ddp.md": ["starts several processes, which the tests of ranks do", "needs a process group"],
     "docs/how-to/measure-cost.md": ["it takes minutes, and each machine gives other figures"],
+    "docs/how-to/watch-for-corruption.md": ["needs a trainer of transformers"],
     "docs/reference/resume-check.md": ["needs a script with a trainer of transformers"],
 }
 """Page -> why each block that is marked as not run is not run."""

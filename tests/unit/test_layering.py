@@ -34,6 +34,7 @@ PACKAGES = (
     "data",
     "checkpoint",
     "recording",
+    "replay_guard",
     "comparison",
     "diagnosis",
     "verification",

@@ -315,7 +315,7 @@ def collect(step: int | None, epoch: int | None, parts: Mapping[str, Any]) -> Co
         "parts": [[name, writer.encode(value, name)] for name, value in parts.items()],
         "rng": [source_state_node(state) for state in save_states()],
         "run_seed": PROCESS.run_seed,
-        "recorded_steps": None if PROCESS.recorded_steps is None else PROCESS.recorded_steps(),
+        "recorded_steps": None if PROCESS.recording is None else PROCESS.recording.recorded_steps(),
         "surroundings": collect_environment(),
     }
     return Collection(tree, entries)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import struct
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from samebits._runtime.processes import at_fork
@@ -17,7 +18,7 @@ from samebits.records.events import DRAWN, NO_WRITER, TensorInfo
 from samebits.records.kinds import KINDS, EventKind, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
     from samebits.recording.probes.substitution import Substituter
@@ -161,6 +162,15 @@ class Recorder:
     def stop(self) -> None:
         """Record nothing from now on."""
         self._active = False
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Record nothing in the body, of any thread."""
+        before, self._active = self._active, False
+        try:
+            yield
+        finally:
+            self._active = before
 
     def _forked(self) -> None:
         self._active = False

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from samebits.recording.probes.assembly import ProbeSet
     from samebits.records.events import TensorInfo
 
-_MOST_NAMED = 5  # children
+_MOST_NAMED = 5  # children, steps that did not repeat
 _MOST_CHARACTERS = 80  # of a command
 
 
@@ -105,6 +105,7 @@ class RecordingSession:
         self._mask = masker.text
         self._values = ValueLog(self.recorder, settings.values) if settings.values else None
         self._unrecorded: dict[str, Site | None] = {}
+        self._mismatches: list[Note] = []
         self._noise = SchedulingNoise(settings.scheduling_noise) if settings.scheduling_noise else None
 
     def start(self) -> None:
@@ -128,7 +129,7 @@ class RecordingSession:
         recorder.start()
         self._installed.append(self._taps)
         self._taps.install()
-        PROCESS.recorded_steps = self._steps
+        PROCESS.recording = self
         self._imports.on_torch(self._install)
         for package in dict.fromkeys(map(package_of, RECORDED)):
             if package not in ("", "torch"):  # these are there when the probes are installed
@@ -174,8 +175,8 @@ class RecordingSession:
                 self._probes.record_end()
         finally:
             recorder.stop()
-            if PROCESS.recorded_steps == self._steps:
-                PROCESS.recorded_steps = None
+            if PROCESS.recording is self:
+                PROCESS.recording = None
             self.progress.clear()
             self._imports.remove()
             if self._values is not None:
@@ -225,8 +226,23 @@ class RecordingSession:
             self._unrecorded.setdefault(command, sites.known(sites.find(calling_frame())))
             self.writer.update(notes=self._notes())  # the script may never come to its end
 
-    def _steps(self) -> int:
+    def recorded_steps(self) -> int:
+        """Return the number of step boundaries in the record."""
         return self.recorder.step
+
+    def paused(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which nothing is recorded."""
+        return self.recorder.paused()
+
+    def note_mismatch(self, *facts: str) -> None:
+        """Note that executions of one step did not give the same bits.
+
+        Args:
+            facts: the arguments of `NoteCode.STEP_NOT_REPEATED`.
+        """
+        if len(self._mismatches) < _MOST_NAMED:
+            self._mismatches.append(Note.of(NoteCode.STEP_NOT_REPEATED, *facts))
+            self.writer.update(notes=self._notes())  # the script may never come to its end
 
     def _environment(self, facts: environment.Environment | environment.StartFacts) -> dict[str, Any]:
         ranks = self.settings.ranks
@@ -261,6 +277,7 @@ class RecordingSession:
         for command, site in self._unrecorded.items():
             at = "" if site is None else f"{os.path.basename(site.file)}:{site.line}"
             notes.append(Note.of(NoteCode.CHILD_NOT_RECORDED, _shortened(command), at))
+        notes += self._mismatches
         if self._probes is not None:
             notes += self._probes.notes()
         return (*notes, *self._taps.notes(), *self.recorder.failures.notes())

@@ -40,6 +40,8 @@ class NoteCode(StrEnum):
     """The purpose: `record` or `replay`."""
     VALUES_BOUND = "values-bound"
     """Size in MB, number of tensors."""
+    STEP_NOT_REPEATED = "step-not-repeated"
+    """Number of the step, the ranks, the kind of the mismatch, the first tensor that differs, how many do."""
     TEXT = "text"
     """A sentence from a record of version 3, or a remark with an unknown code."""
 
@@ -190,6 +192,7 @@ STORED_ARGUMENTS = {
     NoteCode.COMPILED: 1,
     NoteCode.COMPILE_OFF: 1,
     NoteCode.VALUES_BOUND: 2,
+    NoteCode.STEP_NOT_REPEATED: 5,
     NoteCode.TEXT: 1,
 }
 """The codes that a record can hold, each with its number of arguments."""

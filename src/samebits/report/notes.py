@@ -112,6 +112,12 @@ def _compile_off(purpose: str) -> str:
     return f"torch.compile was switched off to {what}: this run is eager"
 
 
+def _step_not_repeated(step: str, ranks: str, kind: str, name: str, number: str) -> str:
+    at = f" on {ranks}" if ranks else ""
+    many = f" ({number} tensors differ, the first is {name})" if name else ""
+    return f"ReplayGuard found a {kind} mismatch in its step {step}{at}{many}"
+
+
 def _excluded(*names: str) -> str:
     return f"left out of the comparison: {_listed(names, _MOST_NAMES)}"
 
@@ -211,6 +217,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.COMPILED: "torch.compile made {} graph(s): compiled code is recorded by step, not by op",
     NoteCode.COMPILE_OFF: _compile_off,
     NoteCode.VALUES_BOUND: "values were kept up to {} MB: of {} further tensor(s) there is only the digest",
+    NoteCode.STEP_NOT_REPEATED: _step_not_repeated,
     NoteCode.TEXT: "{}",
     NoteCode.UNFIT: reasons.sentence,
     NoteCode.EXCLUDED: _excluded,

@@ -17,6 +17,7 @@ from samebits.rng.seeds import derive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from samebits.switches.switch import Control
 
@@ -29,6 +30,23 @@ class Undoable(Protocol):
 
     def rebase(self) -> None:
         """Accept the generators' positions, after a later activation has ended."""
+
+
+class Recording(Protocol):
+    """**Protocol:** the recording of this process."""
+
+    def recorded_steps(self) -> int:
+        """Return the number of step boundaries in the record."""
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Return a context in which nothing is recorded."""
+
+    def note_mismatch(self, *facts: str) -> None:
+        """Note that executions of one step did not give the same bits.
+
+        Args:
+            facts: the arguments of `NoteCode.STEP_NOT_REPEATED`.
+        """
 
 
 class Active:
@@ -120,7 +138,7 @@ class ProcessControl:
         registered: name -> a function that gives the generator registered under it, None when it is gone.
         torch_generators: the `torch.Generator` objects made while an activation followed them.
         waiting: seeds and states for sources whose libraries are not imported yet.
-        recorded_steps: gives the number of step boundaries in the record of this process; None without one.
+        recording: the recording of this process; None without one.
     """
 
     def __init__(self) -> None:
@@ -131,7 +149,7 @@ class ProcessControl:
         self.registered: dict[str, Callable[[], Any]] = {}
         self.torch_generators: weakref.WeakSet[Any] = weakref.WeakSet()
         self.waiting = Waiting()
-        self.recorded_steps: Callable[[], int] | None = None
+        self.recording: Recording | None = None
 
     @property
     def innermost(self) -> Active | None:

@@ -1,0 +1,85 @@
+"""ReplayGuard on several ranks: the rank that is wrong is named on all, and training keeps its bits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rank_support import launch, needs_gloo
+
+pytestmark = needs_gloo
+SCRIPT = Path(__file__).parent / "replay_ranks.py"
+CLEAN = ("none", "own buffers", "static graph", "views", "unused, static", "accumulate", "watch")
+
+
+def told(ranks, faults, folder):
+    """Fault -> what each rank was told."""
+    done = launch(ranks, SCRIPT, folder, *faults, cwd=folder, OMP_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(ranks)]
+    return {fault: [each[number] for each in lines] for number, fault in enumerate(faults)}
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    faults = ("transient", "persistent", "random", "all random", "diverged", "raise")
+    return told(3, faults, tmp_path_factory.mktemp("three"))
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_clean_trainings_keep_their_bits(ranks, tmp_path):
+    for fault, lines in told(ranks, CLEAN, tmp_path).items():
+        assert [line["found"] for line in lines] == [[]] * ranks, fault
+        assert [line["same"] for line in lines] == [True] * ranks, fault
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "executions"),
+    [
+        ("transient", "transient", "abbb"),
+        ("persistent", "persistent", "aba"),
+        ("diverged", "diverged", "aba"),
+    ],
+)
+def test_the_faulty_rank_is_named_on_all(three, fault, kind, executions):
+    for line in three[fault]:
+        found = line["found"][0]
+        assert (found["kind"], found["ranks"], found["executions"]) == (kind, [1], executions)
+        assert "rank 1" in found["text"]
+        assert found["tensors"]
+
+
+def test_one_rank_that_never_repeats_is_faulty(three):
+    for line in three["random"]:
+        found = line["found"][0]
+        assert (found["kind"], found["ranks"]) == ("persistent", [1])
+        assert "all other ranks repeat theirs" in found["text"]
+
+
+def test_ranks_that_all_never_repeat_are_not_faulty(three):
+    for line in three["all random"]:
+        assert {found["kind"] for found in line["found"]} == {"nondeterministic"}
+        assert [found["ranks"] for found in line["found"][:3]] == [[0], [1], [2]]
+
+
+def test_a_persistent_fault_is_found_in_every_step(three):
+    for line in three["persistent"]:
+        assert [found["step"] for found in line["found"]] == [0, 1, 2, 3]
+
+
+def test_all_ranks_raise_together(three):
+    for line in three["raise"]:
+        assert line["raised"].startswith("step 1, rank 1")
+
+
+def test_a_wrapper_that_notes_used_parameters_is_refused(tmp_path):
+    (line, _) = told(2, ["unused"], tmp_path)["unused"]
+    assert line["raised"] == "replay-unused-parameters"
+
+
+def test_of_two_ranks_it_cannot_be_told_which_is_wrong(tmp_path):
+    for line in told(2, ["persistent", "transient"], tmp_path)["persistent"]:
+        found = line["found"][0]
+        assert (found["kind"], found["ranks"], found["executions"]) == ("persistent", [0, 1], "ab")
+        assert "cannot be told" in found["text"]

@@ -1,0 +1,188 @@
+"""The form with hooks, for loops that are not the user's own."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from flip_support import BitFlip
+from guard_support import MODELS, Training
+
+import samebits
+from samebits import MismatchKind, ReplayGuard, ReplayMismatchError, SamebitsError
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_false_alarm_and_the_same_bits(name):
+    plain = Training(name).train(50)
+    training = Training(name)
+    guard = ReplayGuard(training.model, every=1)
+    handle = guard.watch(training.optimizer)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        watched = training.train(50)
+
+    handle.remove()
+    assert watched == plain
+    assert (guard.steps, guard.replays, guard.mismatches) == (50, 50, ())
+
+
+@pytest.mark.parametrize("execution", [0, 1])
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_flip_is_found(execution, backward):
+    training = Training("cnn")
+    guard = ReplayGuard(training.model, every=1, on_mismatch=lambda mismatch: None)
+    handle = guard.watch(training.optimizer)
+    training.train(1)
+    fault = BitFlip(training.places[1], {execution}, (5, 25), backward=backward)
+    training.train(1)
+    fault.remove()
+    handle.remove()
+
+    (found,) = guard.mismatches
+    assert (found.kind, found.odd, found.step) == (MismatchKind.TRANSIENT, execution + 1, 1)
+    assert any(each.name.startswith("gradient ") for each in found.tensors)
+
+
+def test_the_policy_acts_before_the_optimizer():
+    training = Training("mlp")
+    handle = ReplayGuard(training.model, every=1).watch(training.optimizer)
+    training.train(1)
+    before = samebits.digest(training.model.state_dict())
+    training.begin()
+    start = samebits.digest(training.model.state_dict())
+    fault = BitFlip(training.places[0], {0}, (5, 25))
+
+    training.step()
+    with pytest.raises(ReplayMismatchError):
+        training.optimizer.step()
+    fault.remove()
+    handle.remove()
+
+    assert samebits.digest(training.model.state_dict()) == start != before
+
+
+def small():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(), torch.nn.Linear(4, 1))
+    return model, torch.optim.SGD(model.parameters(), 0.1)
+
+
+def loop(watched, *, accumulate=1, clip=False, evaluate=False, scaler=None, autocast=False):
+    """A loop of somebody else's."""
+    model, optimizer = small()
+    guard = ReplayGuard(model, every=2)
+    handle = guard.watch(optimizer) if watched else None
+    for step in range(8):
+        optimizer.zero_grad()
+        for k in range(accumulate):
+            with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+                loss = model(torch.randn(5, 4) + k + step).square().mean() / accumulate
+            (loss if scaler is None else scaler.scale(loss)).backward()
+        if evaluate:
+            with torch.no_grad():
+                model(torch.randn(2, 4))
+        if scaler is not None:
+            scaler.unscale_(optimizer)
+        if clip:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+        optimizer.step() if scaler is None else (scaler.step(optimizer), scaler.update())
+    if handle is not None:
+        handle.remove()
+        assert guard.replays == 4
+    return samebits.digest([model.state_dict(), torch.get_rng_state()])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"accumulate": 3},
+        {"clip": True},
+        {"evaluate": True},
+        {"autocast": True},
+        {"accumulate": 2, "clip": True, "autocast": True},
+    ],
+    ids=str,
+)
+def test_loops(options):
+    assert loop(watched=True, **options) == loop(watched=False, **options)
+
+
+def test_a_loop_with_a_scaler():
+    def scaler():
+        return torch.amp.GradScaler("cpu", init_scale=2.0**4)
+
+    assert loop(watched=True, scaler=scaler(), clip=True) == loop(watched=False, scaler=scaler(), clip=True)
+
+
+class WithLoss(torch.nn.Module):
+    """Returns its loss, and what that is made of, as the models of transformers do."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        """f32[batch, 4] -> two tensors."""
+        logits = self.body(x)
+        return {"loss": logits.square().mean(), "logits": logits}
+
+
+@pytest.mark.parametrize("used", ["loss", "logits"])
+def test_an_output_that_is_made_of_another(used):
+    torch.manual_seed(0)
+    model = WithLoss()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    guard = ReplayGuard(model, every=1)
+    handle = guard.watch(optimizer)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.randn(5, 4))[used].sum().backward()
+        optimizer.step()
+    handle.remove()
+
+    assert (guard.replays, guard.mismatches) == (3, ())
+
+
+def test_gradients_from_elsewhere_end_the_watch():
+    model, optimizer = small()
+    guard = ReplayGuard(model, every=1)
+    guard.watch(optimizer)
+    loss = model(torch.randn(5, 4)).square().mean()
+    (loss + sum(p.square().sum() for p in model.parameters())).backward()
+    with pytest.warns(samebits.SamebitsWarning, match="stopped to watch"):
+        optimizer.step()
+    for _ in range(3):
+        model(torch.randn(5, 4)).sum().backward()
+        optimizer.step()
+
+    assert guard.mismatches == ()
+    assert guard.replays == 1
+
+
+def test_two_passes_before_a_step_are_left_alone_and_told():
+    model, optimizer = small()
+    guard = ReplayGuard(model, every=1)
+    guard.watch(optimizer)
+
+    def step():
+        loss = model(torch.randn(5, 4)).square().mean()
+        loss.backward()
+        model(torch.randn(5, 4))  # its graph is not used
+        optimizer.step()
+
+    step()
+    step()
+    with pytest.warns(samebits.SamebitsWarning, match="no forward pass"):
+        step()
+    assert guard.replays == 0
+
+
+def test_watching_needs_one_module():
+    model, optimizer = small()
+    with pytest.raises(SamebitsError) as raised:
+        ReplayGuard(model, model).watch(optimizer)
+    assert raised.value.slug == "replay-guard"
