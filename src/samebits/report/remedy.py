@@ -134,14 +134,19 @@ def _code(label: str, text: str, style: Style, *colours: str) -> str:
 
 
 def _tried(trial: RemedyTrial, style: Style) -> list[str]:
+    return row(*trial_words(trial), style)
+
+
+def trial_words(trial: RemedyTrial) -> tuple[str, str]:
+    """Say whether a change was run (`tried`) or not (`not run`), and what runs showed."""
     pairs = f"{count(trial.pairs, 'pair')} of runs {'was' if trial.pairs == 1 else 'were'}"
     far = "" if trial.steps is None else f" in the first {trial.steps} steps"
     if trial.of == "pins":
         pinned = f"{intervention_words(trial.interventions)}, {pairs} identical{far}"
-        return row("not run", f"{pinned}; this change itself was not run", style)
+        return "not run", f"{pinned}; this change itself was not run"
     if trial.identical:
-        return row("tried", f"with this change {pairs} identical{far}", style)
-    return row("tried", "with this change the runs still differed", style)
+        return "tried", f"with this change {pairs} identical{far}"
+    return "tried", "with this change the runs still differed"
 
 
 _MOST_REFUSALS = 4
@@ -156,8 +161,7 @@ def fix_lines(fix: Fix, style: Style, folder: str) -> list[str]:
         style: colour and width.
         folder: paths are shown relative to it.
     """
-    outcome = ("applied, " if fix.applied else "") + _confirmed(fix)
-    lines = ["", *style.titled("fix", printable(outcome.replace(folder + os.sep, "")))]
+    lines = ["", *style.titled("fix", printable(fix_outcome(fix).replace(folder + os.sep, "")))]
     for line in fix.diff.decode(errors="replace").splitlines():
         colour = "bold" if line.startswith(("+++", "---")) else _COLOURS.get(line[:1], "")
         text = "  " + printable(line)
@@ -174,8 +178,12 @@ def _refusals(fix: Fix) -> list[str]:
     return shown + ([f"and {more} more (--json lists all)"] if more > 0 else [])
 
 
+def fix_outcome(fix: Fix) -> str:
+    """Say whether a patch was confirmed, and whether it was applied."""
+    return ("applied, " if fix.applied else "") + _confirmed(fix)
+
+
 def _confirmed(fix: Fix) -> str:
-    """Say whether a patch was confirmed."""
     if fix.patch is None:
         return "no patch could be made"
     if fix.confirmed:
