@@ -35,7 +35,9 @@ def check_page(path: str) -> Path:
     """
     file = Path(path)
     if not path:
-        raise SamebitsError("the path of the page is empty; expected the path of a file", slug="report-unwritable")
+        raise SamebitsError(
+            "the path of the page is empty; expected the path of a file", slug="report-unwritable"
+        )
     folder = file.absolute().parent
     if not folder.is_dir():
         problem = "is no folder" if os.path.lexists(folder) else "does not exist"
@@ -49,7 +51,8 @@ def check_page(path: str) -> Path:
         raise _unwritable(file, str(error.strerror or error)) from None
     if exists and not own:
         raise SamebitsError(
-            f"{file} exists and is not a page of samebits; give another path, or remove it", slug="report-exists"
+            f"{file} exists and is not a page of samebits; give another path, or remove it",
+            slug="report-exists",
         )
     return file
 

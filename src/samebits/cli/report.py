@@ -29,8 +29,8 @@ class ReportCommand:
 
     The page needs no network and runs no script, so it can be mailed, or attached to a paper. For two records
     it has the verdict, where the difference began and how it spread, and the source lines. For one record it
-    has what each step changed, seeds, switches and the environment. `verify`, `spread` and `cost` write theirs
-    with --html: that of `verify` has values and the patch too, which records do not hold.
+    has what each step changed, seeds, switches and the environment. `verify`, `spread` and `cost` write a
+    page with --html. That of `verify` has values and the patch too, which records do not hold.
     Exit status: 0 the page was written, 2 it was not.
 
     Examples:
@@ -83,7 +83,7 @@ def _refuse_folder(name: str) -> None:
     """
     if os.path.isdir(name):
         message = (
-            f"{name} is a folder; expected a record. A finished spread: `samebits spread {name} --html FILE`; "
-            f"the ranks of a run: a record in it"
+            f"{name} is a folder; expected a record. If it is a finished spread, use `samebits spread {name} "
+            "--html FILE`; if it has the ranks of a run, give the record of one of them"
         )
         raise SamebitsError(message, slug="usage")

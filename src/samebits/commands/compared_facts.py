@@ -93,7 +93,7 @@ def _excluded(comparison: Comparison) -> Collection[str]:
 def _op_pair(
     result: Verification, compared: tuple[RecordReader, RecordReader], stack: ExitStack
 ) -> tuple[RecordReader, RecordReader] | None:
-    """Return the records in which the origins were found; None without operations, or where nothing differs."""
+    """Return the records in which the origins were found; None where nothing differs."""
     if result.comparison.verdict != "different":
         return None
     if not result.op_records:
@@ -104,7 +104,9 @@ def _op_pair(
 
 def _origins(comparison: Comparison) -> list[int]:
     """Return the numbers of the events of the first run that are origins."""
-    return [finding.origin.events[0] for finding in comparison.findings if finding.origin.events[0] is not None]
+    return [
+        finding.origin.events[0] for finding in comparison.findings if finding.origin.events[0] is not None
+    ]
 
 
 def _elements(finding: Finding, a: RecordReader, b: RecordReader) -> tuple[ElementPair, ...]:
@@ -118,5 +120,8 @@ def _elements(finding: Finding, a: RecordReader, b: RecordReader) -> tuple[Eleme
     if (first.op, second.op) != (finding.origin.op, finding.origin.op):
         return ()
     shown = {at for at, info in enumerate(first.tensors) if info.role != Role.RNG}
-    captured = ({at: data for at, data in r.captures(seq).items() if at in shown} for r, seq in ((a, ours), (b, theirs)))
-    return captured_elements(*captured, complex_positions(first), _MOST_ELEMENTS)
+    values = [
+        {at: data for at, data in record.captures(seq).items() if at in shown}
+        for record, seq in ((a, ours), (b, theirs))
+    ]
+    return captured_elements(values[0], values[1], complex_positions(first), _MOST_ELEMENTS)

@@ -125,7 +125,7 @@ def _changes(record: RecordReader) -> StepChart | None:
     """Count the tensors whose digest is another than after the step before, by module."""
     if several_threads(record.events((EventKind.STEP,))):
         return None
-    builder, paths = ChartBuilder(record.info.steps + 1), ModulePaths()
+    builder, paths = ChartBuilder(), ModulePaths()
     before: dict[tuple[Role, str], bytes] = {}
     for step in steps(record):
         held, changed = Counter[str](), Counter[str]()

@@ -87,7 +87,8 @@ def differing_elements(a: Elements, b: Elements, most: int) -> tuple[ElementPair
 
 def _element_pair(a: Elements, b: Elements, number: int) -> ElementPair:
     one, other = (
-        Elements(each.dtype, (), each.bits[number * each.parts : (number + 1) * each.parts]) for each in (a, b)
+        Elements(each.dtype, (), each.bits[number * each.parts : (number + 1) * each.parts])
+        for each in (a, b)
     )
     distance = element_difference(one, other)
     index = []

@@ -10,7 +10,7 @@ from samebits._text.str_enum import StrEnum
 from samebits.records.kinds import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from samebits.records.events import TensorInfo
 
@@ -121,12 +121,11 @@ class _Row:
 class ChartBuilder:
     """Takes in steps one after the other, and makes a chart of them.
 
-    Args:
-        steps: how many steps there may be.
+    Columns that would be too many are joined two by two, so any number of steps takes bounded memory.
     """
 
-    def __init__(self, steps: int) -> None:
-        self._width = max(1, -(-steps // MOST_COLUMNS))
+    def __init__(self) -> None:
+        self._width = 1
         self._rows: dict[tuple[RowKind, str], _Row] = {}
         self._totals: Counter[int] = Counter()
         self._held = 0
@@ -136,7 +135,7 @@ class ChartBuilder:
         """Take in what one row has in one step."""
         row = self._rows.setdefault((kind, name), _Row())
         row.held = max(row.held, held, count)
-        self._steps = max(self._steps, step + 1)
+        self._make_room(step)
         if count:
             column = step // self._width
             row.first = step if row.first is None else row.first
@@ -147,9 +146,19 @@ class ChartBuilder:
         """Take in the state of one step: for each module, how many of its tensors count, of how many."""
         for name in held | counts:
             self.add(step, RowKind.MODULE, name, counts[name], held[name])
+        self._make_room(step)
         total, column = counts.total(), step // self._width
         self._totals[column] = max(self._totals[column], total)
         self._held = max(self._held, held.total(), total)
+
+    def _make_room(self, step: int) -> None:
+        """Widen the columns until there are few enough."""
+        self._steps = max(self._steps, step + 1)
+        while step // self._width >= MOST_COLUMNS:
+            self._width *= 2
+            self._totals = Counter(_halved(self._totals))
+            for row in self._rows.values():
+                row.columns = _halved(row.columns)
 
     def chart(self) -> StepChart:
         """Return the chart of what was taken in."""
@@ -166,6 +175,14 @@ class ChartBuilder:
             modules=len(modules),
             first=min((row.first for row in rows if row.first is not None), default=None),
         )
+
+
+def _halved(columns: Mapping[int, int]) -> dict[int, int]:
+    """Join columns two by two; the larger count stays."""
+    halved: dict[int, int] = {}
+    for column, count in columns.items():
+        halved[column // 2] = max(halved.get(column // 2, 0), count)
+    return halved
 
 
 def _frozen(kind: RowKind, name: str, row: _Row, n_columns: int) -> StepRow:

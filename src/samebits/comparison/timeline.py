@@ -47,7 +47,7 @@ def timeline(a: Record, b: Record, excluded: Collection[str] = ()) -> StepChart 
     """
     if any(several_threads(record.events((EventKind.STEP,))) for record in (a, b)):
         return None
-    builder = ChartBuilder(max(a.info.steps, b.info.steps) + 1)
+    builder = ChartBuilder()
     unstepped, paths = UnsteppedValues(a, b), ModulePaths()
     previous: tuple[Step, Step] | None = None
     generators = _UsedGenerators()

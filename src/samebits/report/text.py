@@ -15,7 +15,7 @@ from samebits.report.notes import gathered, sentences
 from samebits.report.origin_words import headline, inputs_text, outputs_text, values_text
 from samebits.report.remedy import Sources, fix_lines, quotation, remedy_lines, shown_site
 from samebits.report.sentences import skipped_lines, summary_text, why
-from samebits.report.style import Style, number, row, shown_path
+from samebits.report.style import Style, row, shown_path
 from samebits.report.verdict_text import reported_lines, verdict_lines
 from samebits.verification.results import Purpose
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from samebits._runtime.frames import Site
-    from samebits.comparison.results import Comparison, Finding, Origin
+    from samebits.comparison.results import Comparison, Finding
     from samebits.verification.results import Verification
 
 _MOST_FINDINGS = 4

@@ -27,9 +27,7 @@ _MOST_DIFF_LINES = 400
 _MOST_REPORTED = 40
 
 
-def origin_section(
-    result: Verification, elements: Sequence[ElementPair], sources: Sources
-) -> Section | None:
+def origin_section(result: Verification, elements: Sequence[ElementPair], sources: Sources) -> Section | None:
     """Show the first origin: its line, what came out, its cause and the evidence."""
     comparison = result.comparison
     if not comparison.findings:
@@ -103,8 +101,6 @@ def _reasons(finding: Finding, *, likely: bool) -> list[Block]:
     known = finding.cause != Cause.UNKNOWN
     cause = f"{finding.cause}{' (not proven yet)' if unproven else ''}" if known else "not known yet"
     rows = [("cause", cause), ("why", why(finding))]
-    shown = evidence.confirmation(finding.diagnosis.confirmed_by)
-    rows += [("shown by", shown)] if shown else []
     seen = evidence.sentences(finding.diagnosis.evidence)
     return [Facts(tuple(rows)), *([Items(tuple(seen))] if seen else [])]
 
@@ -123,7 +119,9 @@ def _remedy(remedy: Remedy, folder: str, *, with_lines: bool) -> list[Block]:
     rows = [("remedy", remedy.text)]
     rows += [trial_words(remedy.trial)] if remedy.trial is not None else []
     if remedy.controls:
-        rows.append(("without a change", f"samebits run {' '.join(f'--pin {name}' for name in remedy.controls)}"))
+        rows.append(
+            ("without a change", f"samebits run {' '.join(f'--pin {name}' for name in remedy.controls)}")
+        )
     changes = [_change(change, folder) for change in remedy.changes] if with_lines else []
     return [Facts(tuple(rows)), *changes]
 
@@ -140,7 +138,9 @@ def _fix(fix: Fix, folder: str) -> list[Block]:
     if diff:
         blocks.append(Code("", tuple(_diff_line(line) for line in diff[:_MOST_DIFF_LINES])))
     if len(diff) > _MOST_DIFF_LINES:
-        blocks.append(Paragraph(f"The patch has {len(diff)} lines; {shown_path(fix.diff_file, folder)} has all."))
+        blocks.append(
+            Paragraph(f"The patch has {len(diff)} lines; {shown_path(fix.diff_file, folder)} has all.")
+        )
     if fix.refusals:
         texts = tuple(f"not changed: {why}" for why in fix.refusals[:_MOST_OTHERS])
         blocks.append(Items(texts, left_out=len(fix.refusals) - len(texts)))
@@ -150,7 +150,9 @@ def _fix(fix: Fix, folder: str) -> list[Block]:
 def _diff_line(line: str) -> CodeLine:
     if line.startswith(("+++", "---", "@@")):
         return CodeLine(line, "@")
-    return CodeLine(line, "+") if line.startswith("+") else CodeLine(line, "-" if line.startswith("-") else "")
+    return (
+        CodeLine(line, "+") if line.startswith("+") else CodeLine(line, "-" if line.startswith("-") else "")
+    )
 
 
 def others_section(comparison: Comparison, folder: str) -> Section | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from samebits._text.printable import printable
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 MOST_MARKS = 500
 """Marks of one row, and of the distances; more operations are drawn as groups."""
 _MOST_ROWS = 24
+_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _STATES = (OpState.BEGINS, OpState.ALONE, OpState.DIFFERS, OpState.SAME)  # of a group, the first counts
 _MARKS: dict[OpState, tuple[str, Ink, float, str]] = {
     OpState.SAME: ("|", Ink.MUTED, 14, "the same bits"),
@@ -42,7 +44,7 @@ def op_drawings(points: Sequence[OpPoint], ident: str) -> tuple[str, str]:
         if measured:
             _draw_distances(panels[0], measured, len(points))
         _draw_states(panels[-1], points, [names.index(rows[point.module]) for point in points])
-        longest = 30 if width == WIDE else 14
+        longest = 30 if width == WIDE else 16
         labels = [_label(name, longest) for name in names]
         panels[-1].set_yticks(range(len(names)), labels, fontsize=8)
         panels[-1].set_ylim(len(names) - 0.5, -0.5)
@@ -90,10 +92,18 @@ def _draw_distances(axes: Any, points: Sequence[OpPoint], total: int) -> None:
                 x, y, s=16, marker=marker, facecolor=face, edgecolor=Ink.FIRST.value, linewidth=1, label=name
             )
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(_power)
+    axes.minorticks_off()
     highest = max(ulp for _, ulp in largest.values())
     axes.set_ylim(0.7, highest * 3)
     axes.set_title("how far apart: largest distance in ULP", color=Ink.TEXT.value)
     axes.legend(loc="lower right", handletextpad=0.2)
+
+
+def _power(value: float, _position: int) -> str:
+    """Return `1` or `10⁶`: matplotlib's own label would be a formula."""
+    exponent = round(math.log10(value))
+    return "1" if exponent == 0 else "10" + str(exponent).translate(_SUPERSCRIPTS)
 
 
 def _draw_states(axes: Any, points: Sequence[OpPoint], rows: Sequence[int]) -> None:

@@ -45,10 +45,12 @@ def _steps(ops: OpTimeline) -> str:
 def _summary(ops: OpTimeline) -> str:
     differing = [point for point in ops.points if point.state != OpState.SAME]
     text = f"In {_steps(ops)}, {len(differing)} of {count(len(ops.points), 'operation')} gave other bits."
-    values = [point.difference.max_ulp for point in ops.points if point.difference and point.difference.max_ulp]
+    values = [
+        point.difference.max_ulp for point in ops.points if point.difference and point.difference.max_ulp
+    ]
     if not ops.measured:
         return (
-            f"{text} The records hold no values of them, only digests, so how far they are apart is not known. "
+            f"{text} The records hold digests of them and no values, so how far they are apart is not known. "
             "`samebits verify --html` measures it."
         )
     if not values:
@@ -61,11 +63,12 @@ def _caption(ops: OpTimeline) -> str:
     text = "Each mark is an operation of run 1, compared with the same operation of run 2."
     if any(point.difference and point.difference.max_ulp for point in ops.points):
         text = (
-            "Above: the largest distance between the elements of its output, in units in the last place (ULP), "
-            "on a logarithmic axis; filled: forward, hollow: backward. Below: its module. " + text
+            f"{text} Above: the largest distance between the elements of its output, in units in the last "
+            "place (ULP), on a logarithmic axis; filled: forward, hollow: backward. Below: its module."
         )
     if len(ops.points) > MOST_MARKS:
-        text += f" There are too many to draw each: a mark stands for {-(-len(ops.points) // MOST_MARKS)} in a row."
+        each = -(-len(ops.points) // MOST_MARKS)
+        text += f" There are too many to draw, so a mark stands for {each} in a row, and shows the largest."
     return text
 
 

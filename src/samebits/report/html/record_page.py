@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
 from typing import TYPE_CHECKING
@@ -82,8 +81,9 @@ def _values_section(course: Course, folder: str) -> Section:
     elif course.losses or course.reads:
         blocks.append(
             Paragraph(
-                "The record has a digest of each loss and of each value that was read, not the numbers, so there "
-                "is no curve of them. `samebits spread --seeds 0 SCRIPT` runs the script once more and plots them."
+                "The record has a digest of each loss and of each value that was read, not the numbers. So "
+                "there is no curve of them. `samebits spread --seeds 0 SCRIPT` runs the script once more and "
+                "plots them."
             )
         )
     rows = tuple(
@@ -106,9 +106,9 @@ def _known(course: Course) -> str:
     losses = sum(times for _, times in course.losses)
     known = sum(scalar.kind == EventKind.LOSS for scalar in course.scalars)
     return (
-        "A record holds digests. A loss or a value that was read has the digest of the operation that made it, "
-        f"and here some outputs of operations were captured. So the numbers of {known} of {number(losses)} losses "
-        f"and of {len(course.scalars) - known} values read are known."
+        "A record holds digests. A loss or a value that was read has the digest of the operation that made "
+        "it, and here some outputs of operations were captured. So the numbers of "
+        f"{known} of {number(losses)} losses and of {len(course.scalars) - known} values read are known."
     )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from samebits.report.html.document import Page
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+_CODE = re.compile(r"`([^`]+)`")
 # A long path or name breaks after these.
 _BREAKS = re.compile(r"(?<=[/._:,=-])(?=[^\s/._:,=-])")
 
@@ -65,8 +66,11 @@ def _trusted(markup: str) -> Any:
 
 
 def _breakable(text: str) -> Any:
-    """Return a text, escaped, whose paths and names may break into lines where they have a joint."""
+    """Return a text, escaped, with code between backticks as such; names may break where they have a joint."""
     import markupsafe
 
-    parts = _BREAKS.split(printable(shortened(text)))
-    return markupsafe.Markup("<wbr>").join(parts)
+    parts = []
+    for number, part in enumerate(_CODE.split(printable(shortened(text)))):
+        broken = markupsafe.Markup("<wbr>").join(_BREAKS.split(part))
+        parts.append(markupsafe.Markup("<code>{}</code>").format(broken) if number % 2 else broken)
+    return markupsafe.Markup("").join(parts)

@@ -21,7 +21,7 @@ _MOST_NOTES = 40
 _MOST_ROWS = 60
 _LONGEST = 400
 _APART = ("switches", "patch", "code", "data", "distributions", "packages", "libraries")
-_NOT_SET = ("", None, [], {})
+_NOT_SET: tuple[Any, ...] = ("", None, [], {})
 
 
 def notes_section(notes: Sequence[Note]) -> Section | None:
@@ -115,7 +115,9 @@ def switches_section(info: RunInfo) -> Section:
         switches = _table_of(info.environment.get("switches"))
         found = tuple(row for row in switches if row[1])
         if found:
-            blocks.append(Table("Switches, as the run found them", ("switch", "value"), found[:_MOST_ROWS]))
+            blocks.append(
+                Table("Switches, as the run found them", ("switch", "value"), found[:_MOST_ROWS], folded=True)
+            )
         if len(switches) > len(found):
             blocks.append(Paragraph(f"{len(switches) - len(found)} more switches were not set."))
     return Section("switches", "Switches", tuple(blocks))
@@ -131,7 +133,9 @@ def _controlled(results: Mapping[str, Any]) -> list[Block]:
         for row in done[:_MOST_ROWS]
     )
     text = f"{len(rows) - len(done)} more switches were watched and not changed."
-    table = Table("Switches that samebits controlled", head, cells, left_out=max(0, len(done) - _MOST_ROWS))
+    table = Table(
+        "Switches that samebits controlled", head, cells, folded=True, left_out=max(0, len(done) - _MOST_ROWS)
+    )
     return [table, Paragraph(text)]
 
 

@@ -38,6 +38,12 @@ def row_label(row: StepRow) -> str:
     return printable(row.name) or "outside modules"
 
 
+def row_name(row: StepRow) -> str:
+    """Name a row in a sentence: `module 0`, where its label would be `0`."""
+    alone = row.kind == RowKind.MODULE and row.joined == 1 and row.name
+    return f"module {row_label(row)}" if alone else row_label(row)
+
+
 def step_drawings(chart: StepChart, ident: str, counted: str) -> tuple[str, str]:
     """Draw a chart for wide pages and for narrow ones.
 
@@ -49,11 +55,9 @@ def step_drawings(chart: StepChart, ident: str, counted: str) -> tuple[str, str]
     height = 1.9 + 0.19 * len(chart.rows)
 
     def draw(figure: Any, width: float) -> None:
-        sums, rows = figure.subplots(
-            2, 1, sharex=True, height_ratios=[1.0, max(0.5, 0.19 * len(chart.rows))]
-        )
+        sums, rows = figure.subplots(2, 1, sharex=True, height_ratios=[1.0, max(0.5, 0.19 * len(chart.rows))])
         _draw_sums(sums, chart, counted)
-        _draw_rows(rows, chart, 30 if width == WIDE else 14)
+        _draw_rows(rows, chart, 30 if width == WIDE else 16)
         _draw_first(figure.axes, chart)
         rows.set_xlabel("step")
         _draw_legend(figure, columns=4 if width == WIDE else 2)
@@ -91,6 +95,7 @@ def _draw_rows(axes: Any, chart: StepChart, longest: int) -> None:
     axes.set_yticks(range(len(chart.rows)), labels, fontsize=8)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
+    axes.set_title("share in each module", color=Ink.TEXT.value)
 
 
 def _runs(row: StepRow, chart: StepChart) -> Iterator[tuple[Ink, float, float]]:

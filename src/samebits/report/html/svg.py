@@ -1,7 +1,7 @@
 """Drawings of matplotlib as SVG inside a page: colours of the page, its font, no names that clash.
 
-A figure is drawn with the colours of `Ink`, which stand for the page's CSS variables and are replaced by them.
-So one drawing serves light, dark and print.
+A figure is drawn with the colours of `Ink`. They stand for CSS variables of the page, which replace them. So
+one drawing serves light, dark and print.
 """
 
 from __future__ import annotations
