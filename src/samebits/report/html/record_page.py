@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _MOST_LINES = 20
 _MOST_SCALARS = 30
-_TONES: dict[str, Tone] = {"finished": "good", "stopped": "good", "failed": "bad"}
+_TONES: dict[str, Tone] = {"finished": "plain", "stopped": "plain", "failed": "bad"}
 
 
 def record_page(course: Course, path: str, folder: str) -> Page:

@@ -66,7 +66,7 @@ def _trusted(markup: str) -> Any:
 
 
 def _breakable(text: str) -> Any:
-    """Return a text, escaped, with code between backticks as such; names may break where they have a joint."""
+    """Return a text, escaped, with code between backticks as such; names may break at a joint."""
     import markupsafe
 
     parts = []

@@ -44,13 +44,16 @@ def row_name(row: StepRow) -> str:
     return f"module {row_label(row)}" if alone else row_label(row)
 
 
-def step_drawings(chart: StepChart, ident: str, counted: str) -> tuple[str, str]:
+def step_drawings(
+    chart: StepChart, ident: str, counted: str, *, marks_first: bool
+) -> tuple[str, str]:
     """Draw a chart for wide pages and for narrow ones.
 
     Args:
         chart: what is drawn.
         ident: unique on the page.
         counted: what the sum counts, such as `tensors that differ`.
+        marks_first: draw a line at the first step with a count.
     """
     height = 1.9 + 0.19 * len(chart.rows)
 
@@ -58,7 +61,8 @@ def step_drawings(chart: StepChart, ident: str, counted: str) -> tuple[str, str]
         sums, rows = figure.subplots(2, 1, sharex=True, height_ratios=[1.0, max(0.5, 0.19 * len(chart.rows))])
         _draw_sums(sums, chart, counted)
         _draw_rows(rows, chart, 30 if width == WIDE else 16)
-        _draw_first(figure.axes, chart)
+        if marks_first:
+            _draw_first(figure.axes, chart)
         rows.set_xlabel("step")
         _draw_legend(figure, columns=4 if width == WIDE else 2)
 

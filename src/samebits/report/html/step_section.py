@@ -55,9 +55,10 @@ def _figure(chart: StepChart, ident: str, title: str, counted: str, note: str) -
     rows = " There are many modules, so some share a row." if joined else ""
     caption = (
         f"Above: {counted}, of all that the state holds. Below: the share in each module, in four colours."
+        f"{' The dashed line is the first difference.' if ident == 'timeline' else ''}"
         f"{columns}{rows} {note}"
     )
-    wide, narrow = step_drawings(chart, ident, counted) if can_draw() else ("", "")
+    wide, narrow = step_drawings(chart, ident, counted, marks_first=ident == "timeline") if can_draw() else ("", "")
     return Figure(f"figure-{ident}", title, _alt(chart, counted), caption, wide, narrow)
 
 
