@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 IMAGE = ROOT / "docs/images/report-line-fit.png"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-WIDTH, HEIGHT = 900, 2450
+WIDTH, HEIGHT = 900, 2960
 
 
 def main() -> None:

@@ -44,9 +44,7 @@ def row_name(row: StepRow) -> str:
     return f"module {row_label(row)}" if alone else row_label(row)
 
 
-def step_drawings(
-    chart: StepChart, ident: str, counted: str, *, marks_first: bool
-) -> tuple[str, str]:
+def step_drawings(chart: StepChart, ident: str, counted: str, *, marks_first: bool) -> tuple[str, str]:
     """Draw a chart for wide pages and for narrow ones.
 
     Args:

@@ -58,7 +58,9 @@ def _figure(chart: StepChart, ident: str, title: str, counted: str, note: str) -
         f"{' The dashed line is the first difference.' if ident == 'timeline' else ''}"
         f"{columns}{rows} {note}"
     )
-    wide, narrow = step_drawings(chart, ident, counted, marks_first=ident == "timeline") if can_draw() else ("", "")
+    wide, narrow = (
+        step_drawings(chart, ident, counted, marks_first=ident == "timeline") if can_draw() else ("", "")
+    )
     return Figure(f"figure-{ident}", title, _alt(chart, counted), caption, wide, narrow)
 
 
