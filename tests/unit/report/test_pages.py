@@ -227,6 +227,14 @@ def test_drawings_use_the_colours_of_the_page():
     assert all(f"{colour}:" in style for colour in used)
 
 
+def test_a_dollar_in_a_name_begins_no_formula(tmp_path):
+    """Matplotlib would draw it as one."""
+    a, b = (hostile_record(tmp_path / f"{s}.sbr", s, "$a_b$") for s in (0, 1))
+    page = render(compared_page(a, b, str(tmp_path)))
+
+    assert "$a_b$" in page[page.index("<svg") : page.rindex("</svg>")]
+
+
 def test_a_shared_page_has_no_secret_and_no_home(monkeypatch):
     """Paths are as short as they can be."""
     monkeypatch.setenv("HOME", "/home/ada")
