@@ -41,7 +41,7 @@ class StepRow:
 
     Args:
         kind: what it counts.
-        name: path of the module; empty for tensors outside modules, and for rows of another kind.
+        name: path of the module; empty for the root module, and for rows of another kind.
         joined: how many modules are in it.
         first: the first step with a count; None where there is none.
         most: the largest count of a step.
@@ -88,7 +88,7 @@ class ModulePaths:
         self._known: dict[int, tuple[object, tuple[str, ...]]] = {}
 
     def of(self, tensors: tuple[TensorInfo, ...]) -> tuple[str, ...]:
-        """Return the path of the module of each tensor of an event; empty outside modules.
+        """Return the path of the module of each tensor of an event; empty for the root module.
 
         Records give the same object for the same tensors, so each is looked at once.
         """

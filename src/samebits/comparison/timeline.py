@@ -10,7 +10,7 @@ from samebits.comparison._survey import UnsteppedValues, paired_steps
 from samebits.comparison.states import compare_states
 from samebits.comparison.step_chart import ChartBuilder, ModulePaths, RowKind, StepChart
 from samebits.comparison.steps import compare_tables
-from samebits.records.events import several_threads
+from samebits.records.events import EARLIER, several_threads
 from samebits.records.kinds import EventKind
 from samebits.rng.sources import is_seeded_by
 
@@ -72,13 +72,13 @@ def _add_step(
     for tables in ((a.evidence, b.evidence), (a.outputs, b.outputs)):
         _add_tables(step, tables, compare_tables(*tables, only_moved), builder)
     held = _held(a, paths)
-    if held or b.states or b.grads:
+    if a.closed and b.closed and (held or b.states or b.grads):
         counts = _differing(compare_states(a, b, excluded, previous), paths)
         builder.add_state(step, counts, held)
 
 
 class _UsedGenerators:
-    """The generators that a run has drawn from so far: the states of the others mean nothing."""
+    """The generators that a run has drawn from or seeded so far: the states of the others mean nothing."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -86,9 +86,10 @@ class _UsedGenerators:
 
     def add(self, step: Step) -> None:
         """Take in the next step."""
-        seeded = {name for name in step.generators for e in step.seeds if is_seeded_by(name, e.arguments)}
+        calls = [event.arguments for event in step.seeds if not event.arguments.endswith(EARLIER)]
+        seeded = {name for name in step.generators for call in calls if is_seeded_by(name, call)}
         moved = {name for name, state in step.generators.items() if self._before.get(name, state) != state}
-        self.names |= step.drawn | (moved - seeded)
+        self.names |= step.drawn | moved | seeded
         self._before.update(step.generators)
 
 
@@ -115,7 +116,7 @@ def _held(step: Step, paths: ModulePaths) -> Counter[str]:
     """Count the state tensors of a step by module: each name once."""
     held: Counter[str] = Counter()
     seen: set[int] = set()
-    for event in (*step.grads, *step.states, *(() if step.states else step.ends)):
+    for event in (*step.grads, *step.states):
         if id(event.tensors) not in seen:
             seen.add(id(event.tensors))
             held.update(paths.of(event.tensors))

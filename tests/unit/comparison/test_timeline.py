@@ -119,6 +119,7 @@ class OpRecord(FakeRecord):
     """A record with operations and no captured values."""
 
     def captured(self):
+        """No event has captured tensors."""
         return {}
 
 

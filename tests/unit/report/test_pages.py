@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,10 @@ from samebits.report.html.spread_page import spread_page
 from samebits.switches.switch import Control
 from samebits.verification import verify_records
 
-HOSTILE = "</script><script>alert(1)</script>\" onload='x' <img src=http://evil/x> \x1b[31mred\x1b[0m \u202e$\\frac{1}{2}$"
+HOSTILE = (
+    "</script><script>alert(1)</script>\" onload='x' <img src=http://evil/x> "
+    "\x1b[31mred\x1b[0m \u202e$\\frac{1}{2}$"
+)
 COSTS = (
     Cost(Variant("off", None), (0.001,) * 3, (1.0,) * 3),
     Cost(Variant("off again", None, why="the same as off"), (0.001,) * 3, (0.99, 1.0, 1.02)),
@@ -222,7 +226,7 @@ def test_drawings_use_the_colours_of_the_page():
     assert "#0101" not in drawings
     colours = {ink.variable for ink in svg.Ink}
     style = Path(svg.__file__).parent.joinpath("templates/style.css").read_text()
-    used = {f"--{name}" for name in __import__("re").findall(r"var\(--([\w-]+)\)", drawings)}
+    used = {f"--{name}" for name in re.findall(r"var\(--([\w-]+)\)", drawings)}
     assert used <= colours
     assert all(f"{colour}:" in style for colour in used)
 

@@ -35,7 +35,7 @@ def row_label(row: StepRow) -> str:
         return _KIND_LABELS[row.kind]
     if row.joined > 1:
         return printable(f"{row.name}: {row.joined} modules" if row.name else f"{row.joined} other modules")
-    return printable(row.name) or "outside modules"
+    return printable(row.name) or "root module"
 
 
 def row_name(row: StepRow) -> str:
