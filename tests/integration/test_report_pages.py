@@ -59,7 +59,7 @@ def test_page_of_a_verification_has_values_distances_and_the_patch(verified):
     ):
         assert fact in words, fact
     assert "--- a/noisy.py" in words
-    assert "patch confirmed by 1 pair" in words
+    assert "confirmed by 1 pair" in words
 
 
 def test_verification_with_a_page_keeps_no_more_than_one_without(verified):
