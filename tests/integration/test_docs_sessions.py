@@ -11,6 +11,7 @@ SESSIONS = (
     "docs/how-to/choose-a-mode.md",
     "docs/how-to/find-a-difference.md",
     "docs/how-to/fix-a-script.md",
+    "docs/how-to/share-a-report.md",
     "docs/how-to/resume.md",
     "docs/explanation/how-verify-works.md",
 )

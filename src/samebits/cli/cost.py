@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from samebits.cli.command import help_texts, refuse_rank
 from samebits.cli.ending import held_back
 from samebits.cli.options import add_control_options, control_of
+from samebits.cli.page_file import add_html, check_page, write_page
 from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import Phases, style_of, write
 from samebits.commands.cost import CostRequest, measure_cost
@@ -64,6 +65,7 @@ class CostCommand:
         )
         parser.add_argument("--output", action="store_true", help="show what the script prints")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
+        add_html(parser)
         add_control_options(parser, brief=True)
         return parser.parse_command(arguments)
 
@@ -74,6 +76,7 @@ class CostCommand:
         if options.portable:
             message = "--portable is not a switch; leave it out, and time `samebits run` with and without it"
             raise SamebitsError(message, slug="usage")
+        page = None if options.html is None else check_page(options.html)
         options.deterministic = True
         with tempfile.TemporaryDirectory(prefix="samebits-cost-") as folder:
             request = CostRequest(
@@ -89,6 +92,10 @@ class CostCommand:
         text = render_cost_json(report) if options.json else render_cost(report, style_of(sys.stdout))
         with held_back():
             write(text, sys.stdout)
+            if page is not None:
+                from samebits.report.html.cost_page import cost_page
+
+                write_page(cost_page(report), page)
         if report.interrupted:
             raise KeyboardInterrupt
         return EXIT_IDENTICAL

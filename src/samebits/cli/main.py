@@ -34,6 +34,7 @@ _COMMANDS = {
     "diff": "DiffCommand",
     "rebuild": "RebuildCommand",
     "show": "ShowCommand",
+    "report": "ReportCommand",
     "cost": "CostCommand",
     "doctor": "DoctorCommand",
     "spread": "SpreadCommand",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from samebits.cli.command import help_texts, refuse_rank
 from samebits.cli.options import wants_progress
+from samebits.cli.page_file import add_html, check_page, write_page
 from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import SeedCount, style_of, write
 from samebits.commands.spread.remarks import Remark, RemarkCode
@@ -47,6 +48,7 @@ class SpreadCommand:
       samebits spread --seeds 0..9 train.py --lr 0.1
       samebits spread --seeds 0..9 train.py --lr 0.1 --versus "--lr 0.01"
       samebits spread --seeds 0..4 --metric val_acc train.py --save 'model-{seed}.pt'
+      samebits spread .samebits/spread/train-1a2b --html seeds.html
       samebits spread .samebits/spread/train-1a2b --against .samebits/spread/train-3c4d
     """
 
@@ -71,6 +73,7 @@ class SpreadCommand:
         """Run the seeds that have not finished yet, and print the report."""
         refuse_rank("spread")
         _warn_of_own_words(options)
+        page = None if options.html is None else check_page(options.html)
         configurations = _configurations(options)
         try:
             spread = evaluate(configurations, options.metric, options.last)
@@ -84,6 +87,10 @@ class SpreadCommand:
             write(spread_json.render(spread), sys.stdout)
         else:
             write(spread_text.render(spread, style_of(sys.stdout), blocks=_shows_blocks()), sys.stdout)
+        if page is not None:
+            from samebits.report.html.spread_page import spread_page
+
+            write_page(spread_page(spread), page)
         return EXIT_IDENTICAL
 
 
@@ -129,6 +136,7 @@ def _add_output(parser: ScriptParser) -> None:
         "--plot", metavar="PATH", help="path of the plot (default: in the folder of the spread)"
     )
     parser.add_argument("--no-plot", action="store_true", help="draw no plot")
+    add_html(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--no-progress", action="store_true", help="do not show progress")
 

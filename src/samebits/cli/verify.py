@@ -21,6 +21,7 @@ from samebits.cli.options import (
     wants_progress,
 )
 from samebits.cli.output import FirstAnswer, print_launches, print_result
+from samebits.cli.page_file import add_html, check_page, write_page
 from samebits.cli.script_parser import ScriptParser, seconds, whole_number
 from samebits.cli.terminal import Phases, style_of
 from samebits.errors import SamebitsError
@@ -29,15 +30,16 @@ from samebits.records.kinds import Level
 from samebits.verification import VerifyRequest, verify
 from samebits.verification.rank_launches import LaunchRequest, verify_launch
 from samebits.verification.user_files import apply, write_diff
+from samebits.verification.verify import pruned
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
     from pathlib import Path
 
-    from samebits.verification.results import Fix
+    from samebits.verification.results import Fix, Verification
 
-_ONE_PROCESS = ("stress", "replay", "full", "fix", "apply", "verbose", "budget", "fresh", "quick")
+_ONE_PROCESS = ("stress", "replay", "full", "fix", "apply", "verbose", "budget", "fresh", "quick", "html")
 
 
 def _verify_ranks(options: argparse.Namespace, folder: Path) -> int:
@@ -108,6 +110,7 @@ class VerifyCommand:
       samebits verify --fix train.py                # look for a patch, and try it
       samebits verify --replay --steps 3 train.py   # which operations do not repeat?
       samebits verify --json train.py > verdict.json
+      samebits verify --fix --html report.html train.py    # one page, to share
       samebits verify --nproc-per-node 2 train.py   # as `torchrun --nproc-per-node 2 train.py`
     """
 
@@ -145,6 +148,7 @@ class VerifyCommand:
         parser.add_argument(
             "--json", action="store_true", help="print one JSON object; the script's output goes to stderr"
         )
+        add_html(parser)
         _add_run_options(parser)
         _add_explanation_options(parser)
         add_control_options(parser, brief=True)
@@ -156,6 +160,7 @@ class VerifyCommand:
             return _verify_ranks(options, _folder(options))
         refuse_rank("verify")
         _check(options)
+        page = None if options.html is None else check_page(options.html)
         request = _request(options)
         phases = Phases(sys.stderr) if request.progress else None
         told = None if options.json else FirstAnswer(style_of(sys.stdout), os.getcwd())
@@ -172,6 +177,8 @@ class VerifyCommand:
                 except SamebitsError as error:
                     failed = error
             status = print_result(result, told, verbose=options.verbose, state_only=options.state_only)
+            if page is not None:
+                _write_page(result, page, keep=options.keep is not None)
         if failed is not None:
             options.json = False  # the one object is printed already
             raise failed
@@ -216,10 +223,26 @@ def _request(options: argparse.Namespace) -> VerifyRequest:
         no_arguments=options.no_arguments,
         one_at_a_time=options.one_at_a_time,
         state_only=options.state_only,
-        keep_records=options.keep is not None,
+        keep_records=options.keep is not None or options.html is not None,  # until the page is written
         fresh=options.fresh,
         share=tuple(options.share),
     )
+
+
+def _write_page(result: Verification, file: Path, *, keep: bool) -> None:
+    """Write the page, then remove the records that only it needed.
+
+    Raises:
+        SamebitsError: it cannot be written, or a record cannot be read.
+    """
+    from samebits.commands.compared_facts import compared_facts
+    from samebits.report.html.comparison_page import comparison_page
+
+    try:
+        write_page(comparison_page(result, compared_facts(result), os.getcwd()), file)
+    finally:
+        if not keep:
+            pruned(result)
 
 
 def _written(fix: Fix, folder: Path, *, wanted: bool) -> Fix:

@@ -16,7 +16,7 @@ from samebits.records.events import several_threads
 from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from samebits.comparison.lookup import Record
     from samebits.comparison.steps import Column
@@ -218,9 +218,7 @@ def survey(a: Record, b: Record, excluded: Collection[str] = (), *, to_first: bo
             return result
         if first is None or second is None or not _comparable(a, b, first, second):
             break
-        if not (a.info.status == b.info.status == "finished"):
-            # A script that was cut short ended at another point than its twin.
-            first.ends, second.ends = [], []
+        _forget_ends(a, b, (first, second))
         outputs.update(_compare_step((first, second), excluded, unstepped, result))
         if held_states(first) and held_states(second):
             last_state = (first, second)
@@ -244,6 +242,23 @@ def last_steps(a: Record, b: Record, survey: Survey) -> tuple[int, int]:
     if survey.first is None:
         return a.info.steps, b.info.steps
     return survey.first.a.last, survey.first.b.last
+
+
+def paired_steps(a: Record, b: Record) -> Iterator[tuple[Step, Step]]:
+    """Yield the steps of two runs side by side, as far as they can be compared."""
+    streams = (steps(record, _last_common_step(a, b)) for record in (a, b))
+    for first, second in zip(*streams, strict=False):
+        if not _comparable(a, b, first, second):
+            return
+        _forget_ends(a, b, (first, second))
+        yield first, second
+
+
+def _forget_ends(a: Record, b: Record, pair: tuple[Step, Step]) -> None:
+    """Leave out the ends of two scripts where one was cut short: it ended at another point than its twin."""
+    if not (a.info.status == b.info.status == "finished"):
+        for step in pair:
+            step.ends = []
 
 
 def _last_common_step(a: Record, b: Record) -> int | None:

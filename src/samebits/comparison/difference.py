@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
 from samebits.recording.distance import Elements, element_difference
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from samebits.recording.distance import Difference
 
@@ -46,15 +47,89 @@ def captured_difference(
         SamebitsError: a captured tensor is damaged.
     """
     last = None
+    for first, second in _decoded(a, b, complex_at):
+        last = element_difference(first, second)
+        if last.elements:
+            return last
+    return last
+
+
+@dataclass(frozen=True)
+class ElementPair:
+    """One element of a tensor that differs between two runs.
+
+    Args:
+        index: in the tensor.
+        first: its value in the first run, as text that shows every digit.
+        second: the same of the second run.
+        ulp: the distance in units in the last place; None where that means nothing.
+    """
+
+    index: tuple[int, ...]
+    first: str
+    second: str
+    ulp: int | None
+
+
+def differing_elements(a: Elements, b: Elements, most: int) -> tuple[ElementPair, ...]:
+    """List the first elements that differ between two tensors of the same dtype and shape.
+
+    Args:
+        a: of one run.
+        b: of the other.
+        most: how many are listed.
+    """
+    import numpy as np
+
+    unequal = (a.bits != b.bits).reshape(-1, a.parts).any(1)
+    return tuple(_element_pair(a, b, int(number)) for number in np.flatnonzero(unequal)[:most])
+
+
+def _element_pair(a: Elements, b: Elements, number: int) -> ElementPair:
+    one, other = (
+        Elements(each.dtype, (), each.bits[number * each.parts : (number + 1) * each.parts])
+        for each in (a, b)
+    )
+    distance = element_difference(one, other)
+    index = []
+    rest = number
+    for length in reversed(a.shape):
+        rest, position = divmod(rest, length)
+        index.append(position)
+    return ElementPair(tuple(reversed(index)), one.text(0), other.text(0), distance.max_ulp)
+
+
+def captured_elements(
+    a: Mapping[int, bytes], b: Mapping[int, bytes], complex_at: Collection[int], most: int
+) -> tuple[ElementPair, ...]:
+    """List the first elements that differ in the first captured tensor of an event that does.
+
+    Args:
+        a: captured tensors of the event in the first run, as safetensors files, by position.
+        b: the same of the second run.
+        complex_at: positions of complex tensors, which are stored as pairs.
+        most: how many are listed.
+
+    Raises:
+        SamebitsError: a captured tensor is damaged.
+    """
+    for first, second in _decoded(a, b, complex_at):
+        found = differing_elements(first, second, most)
+        if found:
+            return found
+    return ()
+
+
+def _decoded(
+    a: Mapping[int, bytes], b: Mapping[int, bytes], complex_at: Collection[int]
+) -> Iterator[tuple[Elements, Elements]]:
+    """Yield the tensors that both runs captured, where they have the same dtype and shape."""
     for position in sorted(a.keys() & b.keys()):
         first, second = decode(a[position]), decode(b[position])
         if position in complex_at:
             first, second = _complex(first), _complex(second)
         if first.dtype == second.dtype and first.shape == second.shape:
-            last = element_difference(first, second)
-            if last.elements:
-                return last
-    return last
+            yield first, second
 
 
 def decode(data: bytes) -> Elements:

@@ -29,6 +29,14 @@ def children_folder(record: str) -> Path:
     return Path(os.path.abspath(record)).with_suffix(CHILDREN_SUFFIX)
 
 
+def child_record(record: str, name: str) -> str:
+    """Return the path of the record of a child; the name of a child of a child is `child/of-child`."""
+    path = record
+    for part in name.split("/"):
+        path = str(children_folder(path) / f"{part}{SUFFIX}")
+    return path
+
+
 def next_free(folder: Path, stem: str, suffix: str = "") -> Path:
     """Return `folder/stem-N` + suffix with the first N beyond every one in use."""
     used = [0]

@@ -47,7 +47,7 @@ def render_cost(report: CostReport, style: Style) -> str:
             else _bar(cost, report.noise, longest, bar_width, style)
         )
         lines.append(f"{_aligned(row, widths)}{_GAP}{end}".rstrip())
-    lines += ["", *style.wrap(_how(report))]
+    lines += ["", *style.wrap(how_measured(report))]
     lines += _left_out(report, style)
     return "\n".join(lines)
 
@@ -71,24 +71,27 @@ def render_cost_json(report: CostReport) -> str:
 
 
 def _cells(cost: Cost) -> tuple[str, str, str, str]:
-    """Return the name and the figures of a row; a failure has no figures."""
-    name = cost.variant.name[:_MOST_NAME]
+    return cost.variant.name[:_MOST_NAME], *figures(cost)
+
+
+def figures(cost: Cost) -> tuple[str, str, str]:
+    """Return the time of a step, the cost and its spread; a failure has no figures."""
     if cost.failure:
-        return name, "", "", ""
+        return "", "", ""
     milliseconds = f"{1e3 * sorted(cost.seconds)[len(cost.seconds) // 2]:.2f}"
     if cost.variant.name == OFF:
-        return name, milliseconds, "", ""
+        return milliseconds, "", ""
     low, high = cost.spread
-    return name, milliseconds, _percent(cost.ratio), f"{_percent(low)} to {_percent(high)}"
+    return milliseconds, percent(cost.ratio), f"{percent(low)} to {percent(high)}"
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     """Align the name left and the figures right."""
-    name, *figures = (
+    name, *values = (
         f"{cell[:width]:{'<' if index == 0 else '>'}{width}}"
         for index, (cell, width) in enumerate(zip(cells, widths, strict=True))
     )
-    return _GAP.join((name, *figures))
+    return _GAP.join((name, *values))
 
 
 def _failure(cost: Cost, style: Style, name_width: int) -> str:
@@ -105,11 +108,13 @@ def _bar(cost: Cost, noise: float, longest: float, width: int, style: Style) -> 
     return style.paint("#" * round(width * abs(cost.ratio - 1) / longest), colour)
 
 
-def _percent(ratio: float) -> str:
+def percent(ratio: float) -> str:
+    """Return a ratio as what it adds: `+3.2%`; a large one as `12x`."""
     return f"{100 * (ratio - 1):+.1f}%" if abs(ratio - 1) < 9.995 else f"{ratio:.0f}x"
 
 
-def _how(report: CostReport) -> str:
+def how_measured(report: CostReport) -> str:
+    """Say what the figures are, and how much of them is noise."""
     request = report.request
     text = (
         f"ms/step is the median time of {report.steps} steps in each of {request.rounds} runs. cost is the "
@@ -132,6 +137,11 @@ def unmeasured_words(unmeasured: Unmeasured) -> str:
 
 
 def _left_out(report: CostReport, style: Style) -> list[str]:
+    return [line for text in left_out_sentences(report) for line in style.wrap(text, hanging=2)]
+
+
+def left_out_sentences(report: CostReport) -> list[str]:
+    """Say which switches were not measured, and why."""
     switches: dict[str, list[str]] = {}
     for each in report.left_out:
         switches.setdefault(unmeasured_words(each), []).append(each.switch)
@@ -139,5 +149,5 @@ def _left_out(report: CostReport, style: Style) -> list[str]:
     for reason, names in switches.items():
         many = reason == _UNMEASURED[WhyUnmeasured.WATCHED]
         listed = f"{len(names)} switches" if many else ", ".join(names)
-        lines += style.wrap(f"Not measured ({reason}): {listed}.", hanging=2)
+        lines.append(f"Not measured ({reason}): {listed}.")
     return lines

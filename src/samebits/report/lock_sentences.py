@@ -8,8 +8,8 @@ from samebits._text.printable import printable
 from samebits.commands.lock.entry import END
 from samebits.commands.lock.outcome import Blame, Obstacle, Proof
 from samebits.report.environments import fact_difference
+from samebits.report.origin_words import amount_text, headline
 from samebits.report.style import count
-from samebits.report.text import amount_text, event_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,7 +193,7 @@ def operation_text(finding: Finding) -> str:
     amount = f": {amount_text(difference)}" if difference is not None else ""
     other = finding.origin.other_op
     instead = f"; {printable(other)} instead in the other" if other and other != finding.origin.op else ""
-    return f"{event_text(finding.origin)}{amount}{instead}"
+    return f"{headline(finding.origin)}{amount}{instead}"
 
 
 def summary(result: EntryResult) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from samebits._text import files
@@ -15,10 +16,27 @@ if TYPE_CHECKING:
 
     from samebits.commands.spread.summary import Measured, Spread
 
+
+@dataclass(frozen=True)
+class Palette:
+    """The colours of a plot.
+
+    Args:
+        configurations: of the first and of the second.
+        single: of the curve of one seed, where there is one configuration.
+        pair: of the line that joins the two values of a seed.
+        estimate: of mean and interval.
+    """
+
+    configurations: tuple[str, str]
+    single: str
+    pair: str
+    estimate: str
+
+
 # Blue and vermillion of Okabe and Ito's palette: they differ for all common kinds of colour vision, and by
 # their lightness in print.
-_COLOURS = ("#0072B2", "#D55E00")
-_SINGLE = "#8A8A8A"
+_PALETTE = Palette(("#0072B2", "#D55E00"), "#8A8A8A", "#BBBBBB", "black")
 _MANY = 30  # curves
 _LONG = 2000  # points of a curve that a plot can show
 _STYLE = {
@@ -31,6 +49,7 @@ _STYLE = {
     "axes.edgecolor": "#666666",
     "axes.axisbelow": True,
     "legend.frameon": False,
+    "text.parse_math": False,  # a dollar in a name begins no formula
     "svg.hashsalt": "samebits",  # the same file for the same values
     "figure.facecolor": "white",
 }
@@ -65,8 +84,9 @@ def draw(spread: Spread, stem: Path) -> tuple[str, ...]:
     ):
         figure = figures.Figure(figsize=(8, 4.2), dpi=120, layout="constrained")
         curves, finals = figure.subplots(1, 2, width_ratios=[3.2, 1])
-        _draw_curves(curves, spread)
-        _draw_finals(finals, spread)
+        draw_curves(curves, spread, _PALETTE)
+        curves.set_title(_title(spread), loc="left", fontsize=10)
+        draw_finals(finals, spread, _PALETTE)
         paths = tuple(f"{stem}{suffix}" for suffix in (".png", ".svg"))
         for path, metadata in zip(paths, ({}, {"Date": None}), strict=True):
             image = io.BytesIO()
@@ -75,30 +95,31 @@ def draw(spread: Spread, stem: Path) -> tuple[str, ...]:
     return paths
 
 
-def _draw_curves(axes: Any, spread: Spread) -> None:
+def draw_curves(axes: Any, spread: Spread, palette: Palette) -> None:
+    """Draw the curve of each seed, their median and their band into the axes of a figure."""
     values = [value for measured in spread.measured for curve in measured.curves for value in curve.values]
     for number, measured in enumerate(spread.measured):
-        _draw_configuration(axes, measured, number, alone=len(spread.measured) == 1)
+        alone = len(spread.measured) == 1
+        _draw_configuration(axes, measured, "" if alone else f"{'AB'[number]}: ", (number, palette))
     if wants_log(values):
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     counters = {curve.counter for measured in spread.measured for curve in measured.curves}
     axes.set_xlabel(counters.pop() if len(counters) == 1 and "" not in counters else "value in order")
     axes.set_ylabel(_short(spread.metric.name, 40))
-    axes.set_title(_title(spread), loc="left", fontsize=10)
     axes.legend(loc="best", fontsize=8)
 
 
-def _draw_configuration(axes: Any, measured: Measured, number: int, *, alone: bool) -> None:
-    colour = _COLOURS[number]
-    thin = _SINGLE if alone else colour
+def _draw_configuration(axes: Any, measured: Measured, name: str, inks: tuple[int, Palette]) -> None:
+    number, palette = inks
+    colour = palette.configurations[number]
+    thin = colour if name else palette.single
     marker = "." if max(len(curve.x) for curve in measured.curves) < 3 else None
     alpha = 0.55 if len(measured.curves) < _MANY else 0.25
     for curve in measured.curves:
         x, y = _thinned(curve.x, curve.values)
         axes.plot(x, y, color=thin, linewidth=0.8, alpha=alpha, marker=marker, zorder=2)
     band = measured.band
-    name = "" if alone else f"{'AB'[number]}: "
     if band is None:
         return
     x, low = _thinned(band.x, band.low)
@@ -109,17 +130,18 @@ def _draw_configuration(axes: Any, measured: Measured, number: int, *, alone: bo
     axes.plot(x, median, color=colour, linewidth=2.2, marker=marker, label=f"{name}median", zorder=3)
 
 
-def _draw_finals(axes: Any, spread: Spread) -> None:
+def draw_finals(axes: Any, spread: Spread, palette: Palette) -> None:
+    """Draw the final value of each seed, and mean and interval, into the axes of a figure."""
     joined = spread.contrast is not None and spread.contrast.paired  # by a line for each seed
     if joined:
         first, second = (measured.finals for measured in spread.measured)
         for seed in first.keys() & second.keys():
-            axes.plot([0, 1], [first[seed], second[seed]], color="#BBBBBB", linewidth=0.6, zorder=1)
+            axes.plot([0, 1], [first[seed], second[seed]], color=palette.pair, linewidth=0.6, zorder=1)
     for number, measured in enumerate(spread.measured):
         values = [value for value in measured.finals.values() if math.isfinite(value)]
         scatter = 0.0 if joined else 0.11
         offsets = [number + scatter * ((index % 5) - 3) for index in range(len(values))]
-        colour = _COLOURS[number]
+        colour = palette.configurations[number]
         axes.scatter(offsets, values, s=22, color=colour, alpha=0.7, linewidth=0, zorder=2)
         estimate = measured.estimate
         if estimate is None:
@@ -132,7 +154,7 @@ def _draw_finals(axes: Any, spread: Spread) -> None:
             [estimate.mean],
             yerr=error,
             fmt="D",
-            color="black",
+            color=palette.estimate,
             markersize=4,
             capsize=4,
         )
@@ -157,9 +179,7 @@ def _title(spread: Spread) -> str:
 
 
 def _short(text: str, most: int) -> str:
-    # A dollar would begin a formula.
-    text = text if len(text) <= most else f"{text[: most // 2 - 1]}...{text[-most // 2 + 2 :]}"
-    return text.replace("$", r"\$")
+    return text if len(text) <= most else f"{text[: most // 2 - 1]}...{text[-most // 2 + 2 :]}"
 
 
 def _thinned(x: Any, y: Any) -> tuple[list[float], list[float]]:

@@ -172,7 +172,7 @@ def _header(summary: RecordSummary, style: Style) -> list[str]:
     rows = [
         ("record", f"{summary.path} ({_size(summary.n_bytes)}, {info.level} level)"),
         ("command", " ".join(info.command)),
-        ("status", _status(info)),
+        ("status", status_text(info)),
         ("steps", f"{number(info.steps)}, {number(summary.n_values)} values digested"),
         ("events", counts or "none"),
         ("torch", info.torch or "never imported"),
@@ -187,7 +187,8 @@ def _header(summary: RecordSummary, style: Style) -> list[str]:
     return lines
 
 
-def _status(info: RunInfo) -> str:
+def status_text(info: RunInfo) -> str:
+    """Say how a run ended."""
     open_ended = (
         "not closed: the run was killed, or is still running" if info.exit_status is None else "not closed"
     )

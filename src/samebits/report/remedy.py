@@ -49,14 +49,29 @@ class Sources:
 
 def source_line(site: Site, sources: Sources) -> str:
     """Return the text of a line without its indentation; empty if the file is missing or may not be shown."""
+    lines = source_lines(site, sources, 0)
+    return lines[0][1].strip() if lines else ""
+
+
+def source_lines(site: Site, sources: Sources, around: int) -> list[tuple[int, str]]:
+    """Return a line with those around it, each with its number; none if the file may not be shown.
+
+    Args:
+        site: of the line.
+        sources: which files may be shown.
+        around: how many lines before it and after it.
+    """
     try:
         path = _allowed(site.file, sources)
         if not path or not 0 < site.line <= _MOST_LINES:
-            return ""
-        text = _line(_contents(path, sources), site.line)
+            return []
+        first = max(1, site.line - around)
+        texts = _lines(_contents(path, sources), first, site.line + around)
     except (OSError, ValueError, SyntaxError, LookupError):  # a name with a NUL, an unknown encoding
-        return ""
-    return printable(text.strip()[:_LONGEST_LINE])
+        return []
+    if first + len(texts) <= site.line:  # the file is shorter by now
+        return []
+    return [(first + at, printable(text.rstrip()[:_LONGEST_LINE])) for at, text in enumerate(texts)]
 
 
 def _contents(path: str, sources: Sources) -> bytes:
@@ -80,11 +95,11 @@ def _allowed(name: str, sources: Sources) -> str:
     return path if inside.endswith(_SUFFIXES) and not hidden else ""
 
 
-def _line(data: bytes, number: int) -> str:
-    """Return the line with this number, counted from 1 as Python counts."""
+def _lines(data: bytes, first: int, last: int) -> list[str]:
+    """Return the lines with these numbers, counted from 1 as Python counts."""
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     lines = io.TextIOWrapper(io.BytesIO(data), encoding=encoding, errors="replace")
-    return next(itertools.islice(lines, number - 1, None), "")
+    return list(itertools.islice(lines, first - 1, last))
 
 
 def quotation(site: Site | None, sources: Sources, style: Style) -> list[str]:
@@ -134,14 +149,19 @@ def _code(label: str, text: str, style: Style, *colours: str) -> str:
 
 
 def _tried(trial: RemedyTrial, style: Style) -> list[str]:
+    return row(*trial_words(trial), style)
+
+
+def trial_words(trial: RemedyTrial) -> tuple[str, str]:
+    """Say whether a change was run (`tried`) or not (`not run`), and what runs showed."""
     pairs = f"{count(trial.pairs, 'pair')} of runs {'was' if trial.pairs == 1 else 'were'}"
     far = "" if trial.steps is None else f" in the first {trial.steps} steps"
     if trial.of == "pins":
         pinned = f"{intervention_words(trial.interventions)}, {pairs} identical{far}"
-        return row("not run", f"{pinned}; this change itself was not run", style)
+        return "not run", f"{pinned}; this change itself was not run"
     if trial.identical:
-        return row("tried", f"with this change {pairs} identical{far}", style)
-    return row("tried", "with this change the runs still differed", style)
+        return "tried", f"with this change {pairs} identical{far}"
+    return "tried", "with this change the runs still differed"
 
 
 _MOST_REFUSALS = 4
@@ -156,8 +176,7 @@ def fix_lines(fix: Fix, style: Style, folder: str) -> list[str]:
         style: colour and width.
         folder: paths are shown relative to it.
     """
-    outcome = ("applied, " if fix.applied else "") + _confirmed(fix)
-    lines = ["", *style.titled("fix", printable(outcome.replace(folder + os.sep, "")))]
+    lines = ["", *style.titled("fix", printable(fix_outcome(fix).replace(folder + os.sep, "")))]
     for line in fix.diff.decode(errors="replace").splitlines():
         colour = "bold" if line.startswith(("+++", "---")) else _COLOURS.get(line[:1], "")
         text = "  " + printable(line)
@@ -174,8 +193,12 @@ def _refusals(fix: Fix) -> list[str]:
     return shown + ([f"and {more} more (--json lists all)"] if more > 0 else [])
 
 
+def fix_outcome(fix: Fix) -> str:
+    """Say whether a patch was confirmed, and whether it was applied."""
+    return ("applied, " if fix.applied else "") + _confirmed(fix)
+
+
 def _confirmed(fix: Fix) -> str:
-    """Say whether a patch was confirmed."""
     if fix.patch is None:
         return "no patch could be made"
     if fix.confirmed:

@@ -129,8 +129,9 @@ def _configuration(spread: Spread, measured: Measured, name: str, style: Style, 
     head = f"{title}{printable(metric.name)} of {printable(shlex.join(configuration.command))}"
     lines = style.wrap(head, hanging=2)
     lines[0] = style.paint(lines[0], "bold")
-    lines += _rows(_facts(spread, configuration), style)
-    lines += ["", *_table(measured, style, blocks=blocks), "", *_statistics(measured, style)]
+    lines += _rows(run_rows(spread, configuration), style)
+    table = _table(measured, style, blocks=blocks)
+    lines += ["", *table, "", *_rows(statistics_rows(measured), style)]
     for failure in configuration.failures:
         why = f"seed {failure.seed}, status {failure.status}: {failure_sentence(failure)}"
         lines += _row("failed", f"{why} ({_shown(failure.log)})", style)
@@ -139,7 +140,8 @@ def _configuration(spread: Spread, measured: Measured, name: str, style: Style, 
     return lines
 
 
-def _facts(spread: Spread, configuration: Configuration) -> list[tuple[str, str]]:
+def run_rows(spread: Spread, configuration: Configuration) -> list[tuple[str, str]]:
+    """Say how many seeds were run and how, and what their final value is."""
     reused = len(configuration.reused)
     ran = len(configuration.runs) - reused
     asked = len(configuration.runs) + len(configuration.failures) + len(configuration.not_run)
@@ -183,16 +185,14 @@ def _table(measured: Measured, style: Style, *, blocks: bool) -> list[str]:
     return lines
 
 
-def _statistics(measured: Measured, style: Style) -> list[str]:
+def statistics_rows(measured: Measured) -> list[tuple[str, str]]:
+    """Give mean, deviation and range of the final values, each with its name."""
     estimate = measured.estimate
     if estimate is None:
-        return _row("mean", "none, because no final value is finite", style)
+        return [("mean", "none, because no final value is finite")]
     if measured.same_bits:
-        return _row(
-            "mean",
-            f"{figure(estimate.mean)}, no deviation and no interval: every seed gave the same bits",
-            style,
-        )
+        same = "no deviation and no interval: every seed gave the same bits"
+        return [("mean", f"{figure(estimate.mean)}, {same}")]
     rows = [("mean", figure(estimate.mean)), ("sd", figure(estimate.sd))]
     if estimate.n == 1:
         rows[1] = ("sd", "none: one value")
@@ -212,39 +212,43 @@ def _statistics(measured: Measured, style: Style) -> list[str]:
             f"{figure(estimate.gap)} or more, the most distant by {figure(estimate.most - estimate.least)}"
         )
         rows.append(("so", text))
-    return _rows(rows, style)
+    return rows
 
 
 def _contrast(contrast: Contrast, metric: str, style: Style) -> list[str]:
-    n, other = contrast.n
-    seeds = f"{n} seeds, compared seed by seed" if contrast.paired else f"{n} and {other} seeds"
     colour = {"yes": "green", "no": "yellow"}.get(contrast.verdict, "yellow")
     head = f"differ beyond seed noise: {contrast.verdict}"
-    lines = style.wrap(f"{head} ({seeds})", hanging=2)
+    lines = style.wrap(f"{head} ({compared_seeds(contrast)})", hanging=2)
     lines[0] = lines[0].replace(head, style.paint(head, "bold", colour), 1)
+    return [*lines, *_rows(contrast_rows(contrast, printable(metric)), style)]
+
+
+def compared_seeds(contrast: Contrast) -> str:
+    """Say how many seeds were compared, and how."""
+    n, other = contrast.n
+    return f"{n} seeds, compared seed by seed" if contrast.paired else f"{n} and {other} seeds"
+
+
+def contrast_rows(contrast: Contrast, metric: str) -> list[tuple[str, str]]:
+    """Give the difference between two configurations, its interval and tests, each with its name."""
     rows = [("why", contrast_sentence(contrast))]
     if contrast.difference is not None:
-        text = f"{figure(contrast.difference, sign=True)} in {printable(metric)}"
+        text = f"{figure(contrast.difference, sign=True)} in {metric}"
         if contrast.interval is not None:
             low, high = contrast.interval
             text += f", 95 % interval {figure(low, sign=True)} to {figure(high, sign=True)}"
         rows.append(("B minus A", text))
     if contrast.opposite:
         share = _percent(contrast.opposite)
-        rows.append(
-            (
-                "single runs",
-                f"{share} of the pairs of single runs with different seeds show the opposite",
-            )
-        )
+        text = f"{share} of the pairs of single runs with different seeds show the opposite"
+        rows.append(("single runs", text))
     named = [
         ("paired t" if contrast.paired else "Welch's t", contrast.t_p),
         ("permutation", contrast.permutation_p),
         ("Welch's t without the pairs", contrast.welch_p if contrast.paired else None),
     ]
     tests = ", ".join(f"{name} p = {p:.2g}" for name, p in named if p is not None)
-    rows += [("tests", tests)] if tests else []
-    return [*lines, *_rows(rows, style)]
+    return [*rows, ("tests", tests)] if tests else rows
 
 
 def figure(value: float, *, sign: bool = False) -> str:

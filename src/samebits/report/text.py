@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,26 +12,23 @@ from samebits.comparison.replayed import Rerun
 from samebits.records.kinds import EventKind
 from samebits.report import evidence
 from samebits.report.notes import gathered, sentences
+from samebits.report.origin_words import headline, inputs_text, outputs_text, values_text
 from samebits.report.remedy import Sources, fix_lines, quotation, remedy_lines, shown_site
 from samebits.report.sentences import skipped_lines, summary_text, why
-from samebits.report.style import Style, number, row, shown_path
+from samebits.report.style import Style, row, shown_path
 from samebits.report.verdict_text import reported_lines, verdict_lines
-from samebits.report.vocabulary import KIND_WORDS
 from samebits.verification.results import Purpose
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from samebits._runtime.frames import Site
-    from samebits.comparison.results import Comparison, Finding, Origin
-    from samebits.recording.distance import Difference
+    from samebits.comparison.results import Comparison, Finding
     from samebits.verification.results import Verification
 
 _MOST_FINDINGS = 4
-_MOST_NAMES = 4
 _MOST_NOTES = 4
 _NOTE_LINES = 2
-_OPS = (EventKind.OP, Rerun.REPLAY)
 
 
 def render(result: Verification, style: Style, folder: str, *, verbose: bool = False) -> str:
@@ -152,7 +148,7 @@ def _origin(
     """Return the site of the origin, and its output."""
     origin = finding.origin
     title = "does not repeat" if origin.kind == Rerun.REPLAY else "first difference"
-    lines = [*style.titled(title, event_text(origin)), *_quoted("", origin.site, style, sources)]
+    lines = [*style.titled(title, headline(origin)), *_quoted("", origin.site, style, sources)]
     shown = [origin.site]
     for label, site in (
         ("entered at", origin.entered_site),
@@ -170,18 +166,6 @@ def _rows_of(rows: list[tuple[str, str]], style: Style, sources: Sources) -> lis
     return [line for label, text in shown for line in row(label, text, style)]
 
 
-def event_text(origin: Origin) -> str:
-    """Return the step, the event and the module of an origin: `step 0, aten::mm in module fc1`."""
-    what = origin.op if origin.kind in _OPS else KIND_WORDS.get(origin.kind, origin.kind)
-    if origin.kind == EventKind.RNG and origin.op == "seed":
-        what = "a generator is seeded"
-    elif origin.kind not in _OPS and origin.op:
-        what = f"{what} ({origin.op})"
-    parts = [f"step {origin.step}"] if origin.step is not None else []
-    parts.append(str(what) + (f" in module {origin.module}" if origin.module else ""))
-    return printable(", ".join(parts))
-
-
 def _quoted(label: str, site: Site | None, style: Style, sources: Sources) -> list[str]:
     """Return the site, and the source line itself."""
     if site is None:
@@ -194,10 +178,10 @@ def _quoted(label: str, site: Site | None, style: Style, sources: Sources) -> li
 def _outcome(finding: Finding, other: int, *, everything: bool) -> list[tuple[str, str]]:
     origin = finding.origin
     out = "first draw" if origin.kind == EventKind.RNG else "what came out"
-    rows = [("what went in", _inputs(origin))] if everything else []
-    rows.append((out, _outputs(finding)))
+    rows = [("what went in", inputs_text(origin))] if everything else []
+    rows.append((out, outputs_text(finding)))
     if origin.difference is not None and origin.difference.values is not None:
-        rows.append(("", _values(origin.difference, other)))
+        rows.append(("", values_text(origin.difference, other)))
     if origin.other_op and origin.other_op != origin.op:
         rows.append((f"in run {other}", f"{origin.other_op} instead"))
     return rows
@@ -215,55 +199,6 @@ def _why(finding: Finding, *, everything: bool, likely: bool) -> list[tuple[str,
         ("why", why(finding)),
         *(("", f"- {line}") for line in evidence.sentences(finding.diagnosis.evidence) if everything),
     ]
-
-
-def _inputs(origin: Origin) -> str:
-    what = ", ".join(origin.inputs)
-    if origin.inputs_equal is None:
-        return what
-    if origin.kind == Rerun.REPLAY:
-        return f"{what}: the same bits each time" if what else "the same bits each time"
-    verdict = "the same bits in both runs" if origin.inputs_equal else "different in the two runs"
-    return f"{what}: {verdict}" if what else verdict
-
-
-def _outputs(finding: Finding) -> str:
-    what = _named_outputs(finding.origin)
-    difference = finding.origin.difference
-    if difference is None:
-        return what
-    return f"{what}: {amount_text(difference)}" if what else amount_text(difference)
-
-
-def _named_outputs(origin: Origin) -> str:
-    """Return `fc1.weight f32[3], fc1.bias f32[1] and 2 more`."""
-    names, outputs = origin.names, origin.outputs
-    if len(names) == len(outputs):
-        parts = [f"{name} {output}".strip() for name, output in zip(names, outputs, strict=True)]
-    else:
-        parts = list(outputs)
-    more = f" and {len(parts) - _MOST_NAMES} more" if len(parts) > _MOST_NAMES else ""
-    return ", ".join(parts[:_MOST_NAMES]) + more
-
-
-def amount_text(difference: Difference) -> str:
-    """Return how far values are apart: `3 of 64 elements differ, by up to 1e-07 (2 ULP)`."""
-    text = f"{number(difference.elements)} of {number(difference.total)} elements differ"
-    text = "its one element differs" if difference.total == 1 else text
-    if difference.max_abs is not None and math.isnan(difference.max_abs):
-        text += ", some of them NaN in one run"
-    elif difference.max_abs is not None:
-        text += f", by up to {difference.max_abs:.4g}"
-    if difference.max_ulp is not None:
-        text += f" ({number(difference.max_ulp)} ULP)"
-    return text
-
-
-def _values(difference: Difference, other: int) -> str:
-    first, second = difference.values or ("", "")
-    index = difference.first_index
-    where = f"first at {list(index)}: " if index else ""
-    return f"{where}{first} in run 1, {second} in run {other}"
 
 
 def _is_listed(comparison: Comparison) -> bool:
@@ -320,7 +255,7 @@ def _others(title: str, findings: Sequence[Finding], style: Style, folder: str) 
     for finding in findings[:_MOST_FINDINGS]:
         where = f", {shown_site(finding.origin.site, folder)}" if finding.origin.site is not None else ""
         cause = f" ({finding.cause})" if finding.cause != Cause.UNKNOWN else ""
-        lines += style.wrap(f"{event_text(finding.origin)}{where}{cause}", indent=2, hanging=4)
+        lines += style.wrap(f"{headline(finding.origin)}{where}{cause}", indent=2, hanging=4)
     if len(findings) > _MOST_FINDINGS:
         lines.append(f"  ... and {len(findings) - _MOST_FINDINGS} more (--json lists all)")
     return lines

@@ -24,9 +24,13 @@ _READS = {"repr": "printed", "format": "formatted"}
 
 def verdict_lines(result: Verification, style: Style) -> list[str]:
     """Return the verdict in a sentence."""
+    return headline(result.comparison.verdict, answer(result), style)
+
+
+def answer(result: Verification) -> str:
+    """Say what was compared, or why the runs differ, or why that could not be judged."""
     say = {"identical": _identical, "different": _different, "not_judged": _not_judged}
-    verdict = result.comparison.verdict
-    return headline(verdict, say[verdict](result), style)
+    return say[result.comparison.verdict](result)
 
 
 def headline(verdict: Verdict, text: str, style: Style) -> list[str]:

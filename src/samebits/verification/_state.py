@@ -159,7 +159,14 @@ def verification_of(state: State, runner: Runner) -> Verification:
         state.fix,
         state.interrupted,
         quick=request.quick,
+        op_records=_op_records(state),
     )
+
+
+def _op_records(state: State) -> tuple[str, ...]:
+    """Return the records of the pair in which the origins were found."""
+    pair = state.localisation.pair if state.localisation is not None else None
+    return () if pair is None else (pair.first.record, pair.second.record)
 
 
 def _notes(comparison: Comparison, runner: Runner) -> tuple[Note, ...]:

@@ -166,6 +166,7 @@ class Verification:
         interrupted: whether Ctrl-C ended what came after the verdict.
         localised: whether the operation was looked for.
         quick: whether nothing was to be proven of the cause.
+        op_records: the two records with operations in which the origins were found; empty without any.
     """
 
     comparison: Comparison
@@ -177,6 +178,7 @@ class Verification:
     interrupted: bool = False
     localised: bool = False
     quick: bool = False
+    op_records: tuple[str, ...] = ()
 
     @property
     def compared(self) -> tuple[ScriptRun, ...]:

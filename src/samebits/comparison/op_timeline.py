@@ -1,0 +1,182 @@
+"""Operation by operation: where the values of two runs part, and how far apart they are from there on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from samebits._text.str_enum import StrEnum
+from samebits.comparison._alignment import Keyer
+from samebits.comparison._survey import last_steps
+from samebits.comparison._threads import survey_runs
+from samebits.comparison.difference import captured_difference
+from samebits.comparison.lookup import Lookup
+from samebits.comparison.ops import allocates, differing_inputs, positions
+from samebits.records.kinds import EventKind, Level, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from samebits._runtime.frames import Site
+    from samebits.recording.distance import Difference
+    from samebits.records.events import Event
+    from samebits.records.reader import RecordReader
+
+MOST_OPS = 200_000
+"""Operations that are looked at."""
+MOST_MEASURED = 3_000
+"""Operations whose captured values are compared."""
+_LEAD_STEPS = 2  # before the first step whose state differs: a value may differ before it reaches the state
+
+
+class OpState(StrEnum):
+    """How one operation compares between two runs."""
+
+    SAME = "same"
+    BEGINS = "begins"
+    """Its inputs are the same and its outputs are not."""
+    DIFFERS = "differs"
+    """Its inputs differ, and its outputs."""
+    ALONE = "alone"
+    """Only one of the runs has it."""
+
+
+@dataclass(frozen=True)
+class OpPoint:
+    """One operation of the first run.
+
+    Args:
+        number: its position among the operations that are shown, from 0.
+        step: of it.
+        op: its name.
+        module: path of the module, empty outside modules.
+        site: the line.
+        is_backward: whether the backward pass made it.
+        state: how it compares with the second run.
+        difference: how far its outputs are apart, where both runs captured them and they differ.
+    """
+
+    number: int
+    step: int
+    op: str
+    module: str
+    site: Site | None
+    is_backward: bool
+    state: OpState
+    difference: Difference | None = None
+
+
+@dataclass(frozen=True)
+class OpTimeline:
+    """The operations from the step on in which two runs part.
+
+    Args:
+        points: in the order of the first run.
+        first_step: of the first of them.
+        last_step: of the last.
+        measured: how many operations that differ have captured values in both runs.
+        complete: whether all operations of these steps are there; there may be too many.
+    """
+
+    points: tuple[OpPoint, ...]
+    first_step: int
+    last_step: int
+    measured: int
+    complete: bool
+
+
+def op_timeline(
+    a: RecordReader, b: RecordReader, excluded: Collection[str] = (), origins: Collection[int] = ()
+) -> OpTimeline | None:
+    """Compare two op-level records operation by operation, up to the first step whose state differs.
+
+    Args:
+        a: the first record.
+        b: the second.
+        excluded: names of state tensors that are left out of the verdict.
+        origins: `seq` in the first run of the operations that are known to be origins.
+
+    Returns:
+        None where one holds no operations, or where no operation differs.
+
+    Raises:
+        SamebitsError: `record-damaged`.
+    """
+    if Level.STEP in (a.info.level, b.info.level):
+        return None
+    survey = survey_runs(a, b, excluded, to_first=True)
+    last = last_steps(a, b, survey)
+    lookup = Lookup(a, b, survey.first_span, last, Keyer(numbered=not survey.several_threads))
+    events = list(islice(a.events((EventKind.OP,), max(0, last[0] - _LEAD_STEPS), last[0]), MOST_OPS + 1))
+    measuring = _Measuring(a, b)
+    points = [_point(event, lookup, measuring, origins) for event in events[:MOST_OPS]]
+    start = _first_step(points)
+    if start is None:
+        return None
+    shown = (point for point in points if point.step >= start)
+    numbered = tuple(replace(point, number=number) for number, point in enumerate(shown))
+    return OpTimeline(numbered, start, numbered[-1].step, measuring.measured, len(events) <= MOST_OPS)
+
+
+def _first_step(points: Sequence[OpPoint]) -> int | None:
+    """Return the first step in which an operation differs."""
+    return next((point.step for point in points if point.state != OpState.SAME), None)
+
+
+def _point(event: Event, lookup: Lookup, measuring: _Measuring, origins: Collection[int]) -> OpPoint:
+    seq = lookup.partner_in_b(event)
+    partner = None if seq is None else lookup.b.get(seq)
+    state = OpState.ALONE if partner is None else _state(event, partner, origins)
+    difference = None
+    if partner is not None and state in (OpState.BEGINS, OpState.DIFFERS):
+        difference = measuring.difference(event, partner)
+    backward = event.forward_site is not None
+    return OpPoint(0, event.step, event.op, event.module, event.site, backward, state, difference)
+
+
+def _state(a: Event, b: Event, origins: Collection[int]) -> OpState:
+    outputs = [[event.digests[i] for i in positions(event, Role.OUT)] for event in (a, b)]
+    if outputs[0] == outputs[1]:
+        return OpState.SAME
+    if a.seq in origins:
+        return OpState.BEGINS
+    if allocates(a):  # memory with its former contents, which mean nothing unless they are an origin
+        return OpState.SAME
+    return OpState.DIFFERS if differing_inputs(a, b) else OpState.BEGINS
+
+
+class _Measuring:
+    """Compares the captured outputs of operations, as long as there are not too many.
+
+    Args:
+        a: the first record.
+        b: the second.
+    """
+
+    def __init__(self, a: RecordReader, b: RecordReader) -> None:
+        self._records = a, b
+        self._captured = a.captured(), b.captured()
+        self.measured = 0
+
+    def difference(self, a: Event, b: Event) -> Difference | None:
+        """Return how far the first output that differs is apart; None where its values are not known."""
+        if self.measured >= MOST_MEASURED:
+            return None
+        wanted = set(positions(a, Role.OUT)) & self._captured[0].get(a.seq, frozenset())
+        if not wanted & self._captured[1].get(b.seq, frozenset()):
+            return None
+        ours, theirs = (
+            {at: data for at, data in record.captures(event.seq).items() if at in wanted}
+            for record, event in zip(self._records, (a, b), strict=True)
+        )
+        difference = captured_difference(ours, theirs, complex_positions(a))
+        if difference is None or not difference.elements:
+            return None
+        self.measured += 1
+        return difference
+
+
+def complex_positions(event: Event) -> set[int]:
+    """Return the positions of complex tensors, which are captured as pairs."""
+    return {at for at, info in enumerate(event.tensors) if info.dtype.startswith("complex")}

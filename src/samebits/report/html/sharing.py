@@ -1,0 +1,52 @@
+"""Makes a page fit to be given away: paths without the user's folders, secrets masked."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from samebits._text.masking import masked
+from samebits.report.html.document import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_P = TypeVar("_P")
+_NAMES = ("kind", "ident", "tone", "change")  # words of our own
+
+
+def shareable(page: _P, folder: str) -> _P:
+    """Return a page whose texts hold no secret that samebits recognises, and no more of paths than is needed.
+
+    A path inside the working folder is relative to it, one inside the home folder begins with `~`.
+
+    Args:
+        page: of any texts.
+        folder: the working folder.
+    """
+    home = str(Path.home())
+
+    def shared(text: str) -> str:
+        text = text.replace(folder + os.sep, "")
+        text = text.replace(home + os.sep, f"~{os.sep}") if home != os.sep else text
+        return masked(text)
+
+    return _mapped(page, shared)
+
+
+def _mapped(value: _P, function: Callable[[str], str]) -> _P:
+    """Apply a function to every text of frozen values, but not to drawings and words of our own."""
+    changed: Any = value
+    if isinstance(value, str):
+        changed = function(value)
+    elif isinstance(value, tuple):
+        changed = tuple(_mapped(each, function) for each in value)
+    elif isinstance(value, Figure):
+        changed = replace(value, alt=function(value.alt), caption=function(value.caption))
+    elif is_dataclass(value) and not isinstance(value, type):
+        named = {each.name: getattr(value, each.name) for each in fields(value) if each.name not in _NAMES}
+        changed = replace(value, **{name: _mapped(each, function) for name, each in named.items()})
+    result: _P = changed
+    return result

@@ -1,0 +1,113 @@
+"""The sections on steps: what differs between two runs, what changed in one, with drawing and table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from samebits.report.html.document import Block, Figure, Paragraph, Section, Table
+from samebits.report.html.step_figures import row_name, step_drawings
+from samebits.report.html.svg import can_draw
+from samebits.report.style import count, number
+
+if TYPE_CHECKING:
+    from samebits.comparison.step_chart import StepChart
+    from samebits.records.events import RunInfo
+
+_DIGESTS = (
+    "A record holds a digest of each tensor, not its values. So this shows how many tensors differ, not how "
+    "far they are apart."
+)
+
+
+def timeline_section(chart: StepChart, infos: tuple[RunInfo, RunInfo]) -> Section:
+    """Show where two runs began to differ, and how the difference spread."""
+    blocks: list[Block] = [Paragraph(_spread(chart))]
+    if chart.first is not None and chart.steps > 1:
+        blocks.append(
+            _figure(chart, "timeline", "What differs, step by step", "tensors that differ", _DIGESTS)
+        )
+    blocks += [Paragraph(text, "unsure") for text in _ends(infos, chart)]
+    if chart.first is not None:
+        blocks.append(_table(chart, "Where each part differs first", "differ"))
+    return Section("where", "Where it began and how it spread", tuple(blocks))
+
+
+def course_section(chart: StepChart) -> Section:
+    """Show which parts of the state each step changed."""
+    note = "The first step has nothing before it to compare with. Gradients are not counted."
+    blocks: list[Block] = [
+        Paragraph(
+            "For each step: the parameters, buffers and optimizer states whose bits are not those after the "
+            "step before. A module that never changes is frozen, or gets no gradient."
+        )
+    ]
+    if chart.steps > 1 and chart.first is not None:
+        blocks.append(_figure(chart, "course", "What each step changed", "tensors that changed", note))
+    blocks.append(_table(chart, "When each part changes first", "change"))
+    return Section("course", "What each step changed", tuple(blocks))
+
+
+def _figure(chart: StepChart, ident: str, title: str, counted: str, note: str) -> Figure:
+    columns = ""
+    if chart.width > 1:
+        columns = f" Each column stands for {chart.width} steps and shows the largest share among them."
+    joined = any(row.joined > 1 for row in chart.rows)
+    rows = " There are many modules, so some share a row." if joined else ""
+    caption = (
+        f"Above: {counted}, of all that the state holds. Below: the share in each module, in four colours."
+        f"{' The dashed line is the first difference.' if ident == 'timeline' else ''}"
+        f"{columns}{rows} {note}"
+    )
+    wide, narrow = (
+        step_drawings(chart, ident, counted, marks_first=ident == "timeline") if can_draw() else ("", "")
+    )
+    return Figure(f"figure-{ident}", title, _alt(chart, counted), caption, wide, narrow)
+
+
+def _alt(chart: StepChart, counted: str) -> str:
+    """Say in words what the drawing shows."""
+    most = max(chart.totals, default=0)
+    texts = [f"{number(chart.steps)} steps; at most {most} of {chart.held} {counted}."]
+    if chart.first is not None:
+        firsts = [row_name(row) for row in chart.rows if row.first == chart.first]
+        texts.append(f"The first is step {chart.first}: {', '.join(firsts)}.")
+    return " ".join([*texts, "The table below has the numbers."])
+
+
+def _spread(chart: StepChart) -> str:
+    """Say when the difference began, and when the most differed."""
+    if chart.first is None:
+        return f"In {count(chart.steps, 'step')} nothing differs."
+    firsts = ", ".join(row_name(row) for row in chart.rows if row.first == chart.first)
+    most = max(chart.totals)
+    text = f"The first difference is in step {chart.first}: {firsts}."
+    if not most:
+        return f"{text} No state tensor differs."
+    column = chart.totals.index(most)
+    step = column * chart.width
+    when = (
+        f"step {step}" if chart.width == 1 else f"steps {step} to {min(chart.steps, step + chart.width) - 1}"
+    )
+    return f"{text} The most state tensors differ first in {when}: {most} of {chart.held}."
+
+
+def _ends(infos: tuple[RunInfo, RunInfo], chart: StepChart) -> list[str]:
+    """Say where a run was ended early, so that the growth of the difference cannot be seen."""
+    stopped = [number for number, info in enumerate(infos, 1) if info.status == "stopped"]
+    if not stopped or chart.first is None or infos[0].steps == infos[1].steps:
+        return []
+    text = f"Run {stopped[-1]} was ended where it first differed, so how the difference grows is not known."
+    return [f"{text} `samebits verify --full` lets every run go on."]
+
+
+def _table(chart: StepChart, caption: str, verb: str) -> Table:
+    rows = tuple(
+        (
+            row_name(row),
+            "never" if row.first is None else str(row.first),
+            f"{number(row.most)} of {number(row.held)}",
+        )
+        for row in chart.rows
+    )
+    head = ("part", "first step", f"tensors or lines that {verb}, at most")
+    return Table(caption, head, rows, numbers=frozenset({1, 2}), folded=len(rows) > 8)

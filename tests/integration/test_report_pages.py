@@ -1,0 +1,226 @@
+"""`samebits report` and `--html` on real scripts: the facts, the refusals, and how a browser shows them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+from cli_support import NOISY, SEEDED, samebits, write
+from page_support import Reading, read_page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BROWSER = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+
+
+def page_of(path: Path) -> Reading:
+    """A page that has nothing wrong with it."""
+    reading = read_page(path.read_text(encoding="utf-8"))
+
+    assert reading.complaints == []
+    return reading
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory) -> Path:
+    """A folder with the page of a verification, and two records of the same script."""
+    folder = tmp_path_factory.mktemp("verified")
+    write(folder, "noisy.py", NOISY)
+    result = samebits("verify", "--fix", "--full", "--html", "page.html", "noisy.py", cwd=folder)
+    assert result.returncode == 1, result.stderr
+    assert "samebits: page written to page.html" in result.stderr
+    for name in ("a", "b"):
+        samebits("run", "--record", f"{name}.sbr", "noisy.py", cwd=folder)
+    return folder
+
+
+def test_page_of_a_verification_has_values_distances_and_the_patch(verified):
+    """The first difference, its values side by side, ULP, the remedy, what differs in which step."""
+    words = page_of(verified / "page.html").words
+
+    for fact in (
+        "the state differs at step 2",
+        "step 2, a generator is seeded",
+        "> 9 torch.seed() 10 x = x + torch.randn(6, 4) # the culprit",
+        "24 of 24 elements differ",
+        "first at [0, 0]: ",
+        "unseeded-torch",
+        "The first difference is in step 2: generators",
+        "largest distance in ULP",
+        "operations gave other bits",
+    ):
+        assert fact in words, fact
+    assert "--- a/noisy.py" in words
+    assert "confirmed by 1 pair" in words
+
+
+def test_verification_with_a_page_keeps_no_more_than_one_without(verified):
+    """What was captured for the page is removed again."""
+    folder = verified / ".samebits/noisy-verify-1"
+
+    assert not list(folder.glob("fix-*.sbr"))
+    for name in ("op-1a", "op-1b"):
+        with sqlite3.connect(folder / f"{name}.sbr") as connection:
+            assert connection.execute("SELECT count(*) FROM capture").fetchone() == (0,)
+
+
+def test_page_of_two_records_says_what_records_cannot_tell(verified):
+    """The module and the step, but no distance; a line of source only from the working folder."""
+    result = samebits("report", "a.sbr", "b.sbr", cwd=verified)
+    words = page_of(verified / "a-and-b.html").words
+
+    assert result.returncode == 0, result.stderr
+    assert "The first difference is in step 2: generators" in words
+    assert "not how far they are apart" in words
+    assert "Nothing that can change bits differs between the two environments" in words
+
+
+def test_page_of_one_record_has_seeds_and_environment(verified):
+    """A single run has no verdict."""
+    result = samebits("report", "a.sbr", "--output", "one.html", cwd=verified)
+    words = page_of(verified / "one.html").words
+
+    assert result.returncode == 0, result.stderr
+    assert "A single run has no verdict" in words
+    assert "torch.manual_seed(0)" in words
+    assert "not the numbers" in words
+    assert "torch version" in words
+
+
+def test_values_are_known_where_operations_were_captured(tmp_path):
+    """The digest of a loss is that of the output of an operation; the origin has its elements."""
+    write(tmp_path, "unseeded.py", SEEDED.replace("torch.manual_seed(0)", ""), STEPS=3)
+    samebits("verify", "--quick", "--keep", "kept", "--html", "page.html", "unseeded.py", cwd=tmp_path)
+    samebits("report", "kept/op-1a.sbr", "--output", "one.html", cwd=tmp_path)
+    page, one = page_of(tmp_path / "page.html").words, page_of(tmp_path / "one.html").words
+
+    assert "the numbers of 1 of 1 losses" in one
+    assert "Values that are known" in one
+    assert "Values side by side: the first elements that differ" in page
+    assert "[0, 0]" in page
+
+
+def test_identical_runs_and_reads_only(tmp_path):
+    """A page for each verdict."""
+    write(tmp_path, "seeded.py", SEEDED, STEPS=3)
+    result = samebits("verify", "--html", "page.html", "--json", "seeded.py", cwd=tmp_path)
+    words = page_of(tmp_path / "page.html").words
+
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("{")
+    assert "identical 2 runs, 3 steps" in words
+
+
+def damaged(folder: Path) -> str:
+    """A record with a part overwritten."""
+    data = bytearray((folder / "a.sbr").read_bytes())
+    data[len(data) // 2 :] = b"\xff" * (len(data) - len(data) // 2)
+    (folder / "damaged.sbr").write_bytes(data)
+    return "damaged.sbr"
+
+
+def newer(folder: Path) -> str:
+    """A record of a version to come."""
+    shutil.copy(folder / "a.sbr", folder / "newer.sbr")
+    with sqlite3.connect(folder / "newer.sbr") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    return "newer.sbr"
+
+
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        (["a.sbr", "--output", "no/page.html"], "report-unwritable"),
+        (["a.sbr", "--output", "noisy.py"], "report-exists"),
+        (["missing.sbr"], "record-missing"),
+        (["noisy.py"], "record-foreign"),
+        ([damaged], "record-damaged"),
+        (["a.sbr", newer], "record-version"),
+        ([".samebits"], "usage"),
+        (["a.sbr", "b.sbr", "a.sbr"], "usage"),
+        ([], "usage"),
+    ],
+)
+def test_bad_input_gives_one_line_and_no_page(verified, words, slug):
+    """And never a traceback."""
+    before = sorted(os.listdir(verified))
+    words = [word(verified) if callable(word) else word for word in words]
+    result = samebits("report", *words, cwd=verified)
+
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 2, result.stderr
+    assert f"explain {slug}\n" in result.stderr
+    assert {*os.listdir(verified)} - {*before} <= {"damaged.sbr", "newer.sbr"}
+
+
+def test_records_of_other_scripts_give_a_page_that_says_so(verified, tmp_path):
+    """It is no error: the page says why there is no verdict, and shows both environments."""
+    write(tmp_path, "seeded.py", SEEDED, STEPS=2)
+    samebits("run", "--record", "c.sbr", "seeded.py", cwd=tmp_path)
+    result = samebits("report", str(verified / "a.sbr"), "c.sbr", cwd=tmp_path)
+    words = page_of(tmp_path / "a-and-c.html").words
+
+    assert result.returncode == 0, result.stderr
+    assert "not judged" in words
+    assert "seeded.py" in words
+
+
+def test_a_run_that_was_killed_has_a_page(tmp_path):
+    """As far as it went."""
+    source = SEEDED.replace(
+        "optimizer.step()\n", "optimizer.step()\n        if step == 3: os.kill(os.getpid(), 9)\n"
+    )
+    write(tmp_path, "killed.py", "import os\n" + textwrap.dedent(source), STEPS=9)
+    samebits("run", "--record", "k.sbr", "killed.py", cwd=tmp_path)
+    result = samebits("report", "k.sbr", cwd=tmp_path)
+
+    assert result.returncode == 0, result.stderr
+    assert "the run was killed" in page_of(tmp_path / "k.html").words
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+@pytest.mark.parametrize("width", [360, 800, 1280])
+def test_no_width_needs_horizontal_scrolling(verified, tmp_path, width):
+    """A frame around the page measures it; the page itself runs no script."""
+    page = tmp_path / "page.html"
+    shutil.copy(verified / "page.html", page)
+    frame = tmp_path / "frame.html"
+    frame.write_text(
+        f"<body><iframe id=f src='{page.as_uri()}' width={width} height=900></iframe><p id=p></p><script>"
+        "onload = () => { const e = f.contentDocument.documentElement;"
+        " p.textContent = 'measured ' + e.scrollWidth + ' of ' + e.clientWidth; }</script>"
+    )
+    shown, _ = browse("--dump-dom", "--allow-file-access-from-files", frame.as_uri())
+
+    found = shown.partition("measured ")[2].split("<")[0].split()
+    assert found, shown[-500:]
+    assert int(found[0]) <= int(found[2])
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+def test_a_browser_finds_nothing_to_complain_about(verified):
+    """No violation of the policy, nothing that is loaded; the print has pages."""
+    page = verified / "page.html"
+    _, errors = browse(
+        "--enable-logging=stderr", "--v=0", f"--print-to-pdf={verified / 'page.pdf'}", page.as_uri()
+    )
+
+    assert (verified / "page.pdf").read_bytes().startswith(b"%PDF")
+    assert "Content Security Policy" not in errors
+
+
+def browse(*words: str) -> tuple[str, str]:
+    """Run Chromium without a window; what it writes on its streams."""
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000"]
+    done = subprocess.run(
+        [BROWSER, *options, *words], capture_output=True, text=True, timeout=120, check=False
+    )
+    return done.stdout, done.stderr

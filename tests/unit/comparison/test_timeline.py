@@ -1,0 +1,164 @@
+"""Where two runs differ by module and step, in a bounded number of rows and columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from event_tape import FakeRecord, Tape
+
+from samebits.comparison.op_timeline import OpState, op_timeline
+from samebits.comparison.step_chart import MOST_COLUMNS, MOST_ROWS, ChartBuilder, RowKind
+from samebits.comparison.timeline import timeline
+
+NAMES = ("first.weight", "first.bias", "second.weight")
+
+
+def run(different: dict[int, tuple[str, ...]], steps: int = 4, **more: object) -> FakeRecord:
+    """A run whose parameters have other values in the steps and of the names given."""
+    tape = Tape(level="step")
+    tape.generator = more.pop("generator", "unseeded")
+    for step in range(steps):
+        params = {name: tape.outside((name, step, name in different.get(step, ()))) for name in NAMES}
+        tape.backward(tape.outside(("loss", step, bool(different.get(step)))), {})
+        tape.boundary(params)
+    return tape.record(**more)
+
+
+def rows(chart) -> dict[str, tuple]:
+    """What each row says, by its name."""
+    return {row.name or row.kind: (row.first, row.most, row.held) for row in chart.rows}
+
+
+def test_first_step_and_module_are_found():
+    """Module `second` from step 1 on, all of `first` from step 2 on."""
+    other = run({1: NAMES[2:], 2: NAMES, 3: NAMES})
+
+    chart = timeline(run({}), other)
+
+    assert chart.first == 1
+    assert chart.totals == (0, 1, 3, 3)
+    assert rows(chart) == {"second": (1, 1, 1), "first": (2, 2, 2), "losses": (1, 1, 1)}
+    assert {row.name: row.shares for row in chart.rows}["first"] == (0.0, 0.0, 1.0, 1.0)
+
+
+def test_equal_runs_have_no_first_difference():
+    """And no count."""
+    chart = timeline(run({}), run({}))
+
+    assert chart.first is None
+    assert set(chart.totals) == {0}
+
+
+def test_what_the_verdict_leaves_out_is_not_counted():
+    """Memory that nobody read."""
+    chart = timeline(run({}), run({1: NAMES[2:]}), excluded=["second.weight"])
+
+    assert rows(chart)["second"][:2] == (None, 0)
+
+
+def test_generators_that_nobody_draws_from_do_not_count():
+    """Python's generator has another state in each process, which means nothing."""
+    chart = timeline(run({}), run({}, generator="other"))
+
+    assert RowKind.GENERATORS not in {row.kind for row in chart.rows}
+
+
+def test_steps_of_several_threads_are_not_paired():
+    """Their numbers are chance."""
+    record = run({})
+    listed = [replace(event, thread=f"t{number % 2}") for number, event in enumerate(record.listed)]
+
+    assert timeline(FakeRecord(record.info, listed), record) is None
+
+
+@pytest.mark.parametrize("steps", [1, MOST_COLUMNS, MOST_COLUMNS + 1, 100_000])
+def test_any_number_of_steps_has_few_columns(steps):
+    """The first difference and the largest count survive being joined."""
+    begin, builder = steps // 2, ChartBuilder()
+    for step in range(steps):
+        count = 7 if step == begin else 3 if step > begin else 0
+        builder.add_state(step, Counter({"m": count}), Counter({"m": 9}))
+
+    chart = builder.chart()
+
+    assert chart.steps == steps
+    assert len(chart.totals) <= MOST_COLUMNS
+    assert len(chart.totals) * chart.width >= steps
+    assert chart.first == begin
+    assert chart.totals[begin // chart.width] == 7
+    assert chart.rows[0].shares[begin // chart.width] == 7 / 9
+    assert chart.totals[-1] in (3, 7)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [f"layer.{i}.attention.{part}" for i in range(20) for part in "qkv"],
+        [f"model.layer{i}" for i in range(500)],
+        [f"m{i}" for i in range(500)],
+    ],
+)
+def test_many_modules_share_rows(names):
+    """No tensor is lost, and the module that differs first is still the first."""
+    builder = ChartBuilder()
+    for step in range(3):
+        differing = Counter({names[-1]: 1}) if step else Counter()
+        builder.add_state(step, differing, Counter(dict.fromkeys(names, 2)))
+
+    chart = builder.chart()
+
+    assert len(chart.rows) <= MOST_ROWS
+    assert sum(row.held for row in chart.rows) == 2 * len(names)
+    assert sum(row.joined for row in chart.rows) == len(names) == chart.modules
+    assert [row.first for row in chart.rows if row.first is not None] == [1]
+
+
+class OpRecord(FakeRecord):
+    """A record with operations and no captured values."""
+
+    def captured(self):
+        """No event has captured tensors."""
+        return {}
+
+
+def ops(noise: str, garbage: int, level: str = "op") -> OpRecord:
+    """Memory with former contents, an operation with noise, and one that reads its result."""
+    tape = Tape(level=level)
+    memory = tape.empty(garbage, line=1)
+    x = tape.op("ones.default", line=2, result=1)
+    tape.copy_(memory, x, line=3)
+    y = tape.op("bmm.default", x, line=4, noise=noise, module="net")
+    z = tape.op("relu.default", y, line=5, module="net")
+    tape.backward(z, {"net.w": z})
+    tape.boundary({"net.w": z})
+    record = tape.record()
+    return OpRecord(record.info, record.listed)
+
+
+def test_operations_that_begin_a_difference_are_told_from_those_that_pass_it_on():
+    """Memory that nothing has read yet is no difference."""
+    found = op_timeline(ops("a", 1), ops("b", 2))
+
+    assert [(point.op, point.state) for point in found.points] == [
+        ("aten::empty.memory_format", OpState.SAME),
+        ("aten::ones.default", OpState.SAME),
+        ("aten::copy_.default", OpState.SAME),
+        ("aten::bmm.default", OpState.BEGINS),
+        ("aten::relu.default", OpState.DIFFERS),
+    ]
+    assert found.measured == 0
+
+
+def test_memory_that_is_an_origin_begins_a_difference():
+    """The verdict has found that it was read."""
+    found = op_timeline(ops("a", 1), ops("a", 2), origins=[0])
+
+    assert found.points[0].state == OpState.BEGINS
+
+
+def test_there_is_no_timeline_without_operations_or_without_a_difference():
+    """Step-level records, equal runs."""
+    assert op_timeline(ops("a", 1, "step"), ops("b", 1, "step")) is None
+    assert op_timeline(ops("a", 1), ops("a", 1)) is None
