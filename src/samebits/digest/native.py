@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from samebits._reader import Reader, Scanner
 
-BINDINGS_ABI = 5
+BINDINGS_ABI = 6
 
 
 def load_module() -> Any:
