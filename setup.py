@@ -1,7 +1,7 @@
 """Builds the C parts. Without a C compiler samebits installs all the same and digests with torch.
 
-The variable `SAMEBITS_BUILD` chooses: `pure` compiles nothing and gives a wheel for every platform, `native` fails
-where something does not compile, and otherwise what compiles is used.
+The variable `SAMEBITS_BUILD` chooses: `pure` compiles nothing, which makes a wheel for every platform, and
+`native` fails where something does not compile. Without it, what compiles is used.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from setuptools.command.build_py import build_py
 
 IS_WINDOWS = sys.platform == "win32"
 BUILD = os.environ.get("SAMEBITS_BUILD", "")
-# The oldest Python whose limited API the module uses; a build of it works from there on. The free-threaded builds
-# of Python have no limited API: there the module is for one release.
+# The oldest Python whose limited API the module uses: one build works from there on. The free-threaded Python
+# has no limited API, so a build for it is for one release.
 LIMITED_API, LIMITED_TAG = "0x030A0000", "cp310"
 IS_LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
@@ -45,7 +45,7 @@ class BuildPlainLibrary(build_ext):
         return list(ext.export_symbols)
 
     def copy_extensions_to_source(self) -> None:
-        """Put the libraries into a checkout, and take out those with other endings, which Python would prefer."""
+        """Put the libraries into a checkout; take out older ones, whose endings Python would prefer."""
         super().copy_extensions_to_source()
         package = self.get_finalized_command("build_py").get_package_dir("samebits")
         for ext in self.extensions:
