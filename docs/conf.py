@@ -39,7 +39,7 @@ html_show_sourcelink = False
 # Where error messages lead to; it is not known in a checkout.
 html_baseurl = f"{documentation_address()}/" if documentation_address() else ""
 
-# llms.txt lists the Markdown of every page, for programs that read text; the pages are copied beside the site.
+# llms.txt lists the Markdown of every page, for programs that read text; the site has copies of the pages.
 html_copy_source = True
 llms_txt_full_file = False
 llms_txt_uri_template = f"{html_baseurl}_sources/{{docname}}{{suffix}}{{sourcelink_suffix}}"

@@ -36,7 +36,8 @@ class SamebitsError(Exception):
 def pointer(slug: str) -> str:
     """Return the line under an error that says where it is explained.
 
-    It leads to the site of this version, where the package knows its address. In a checkout it leads to the page.
+    It leads to the site of this version, where the package knows its address. In a checkout it leads to the
+    page.
     """
     site = documentation_address()
     if site:
