@@ -1,9 +1,14 @@
-"""Builds the C parts. Without a C compiler samebits installs all the same and digests with torch."""
+"""Builds the C parts. Without a C compiler samebits installs all the same and digests with torch.
+
+The variable `SAMEBITS_BUILD` chooses: `pure` compiles nothing, which makes a wheel for every platform, and
+`native` fails where something does not compile. Without it, what compiles is used.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,6 +18,11 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 IS_WINDOWS = sys.platform == "win32"
+BUILD = os.environ.get("SAMEBITS_BUILD", "")
+# The oldest Python whose limited API the module uses: one build works from there on. The free-threaded Python
+# has no limited API, so a build for it is for one release.
+LIMITED_API, LIMITED_TAG = "0x030A0000", "cp310"
+IS_LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
 class BuildPlainLibrary(build_ext):
@@ -34,6 +44,16 @@ class BuildPlainLibrary(build_ext):
         """Nothing beyond what the C code marks for export."""
         return list(ext.export_symbols)
 
+    def copy_extensions_to_source(self) -> None:
+        """Put the libraries into a checkout; take out older ones, whose endings Python would prefer."""
+        super().copy_extensions_to_source()
+        package = self.get_finalized_command("build_py").get_package_dir("samebits")
+        for ext in self.extensions:
+            built = os.path.basename(self.get_ext_filename(ext.name))
+            for path in Path(package).glob(f"{ext.name.rpartition('.')[2]}.*"):
+                if path.suffix in {".so", ".pyd"} and path.name != built:
+                    path.unlink()
+
 
 # No operation may be fused, reordered or dropped: docs/reference/portable-numerics.md gives each its place.
 EXACT = ("-g0", "-ffp-contract=off", "-fno-fast-math", "-fno-math-errno", "-fno-trapping-math")
@@ -45,17 +65,19 @@ def extension(name: str, folder: str, *flags: str) -> Extension:
         name,
         sources=sorted(path.as_posix() for path in Path(folder).glob("*.c")),
         depends=sorted(path.as_posix() for path in Path(folder).glob("*.h")),
+        define_macros=[("Py_LIMITED_API", LIMITED_API)] if IS_LIMITED else [],
+        py_limited_api=IS_LIMITED,
         extra_compile_args=["/O2"]
         if IS_WINDOWS
         else ["-O3", "-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra", *flags],
         extra_link_args=[] if IS_WINDOWS else ["-pthread", "-lm"],
-        optional=True,
+        optional=BUILD != "native",
     )
 
 
 def extensions() -> list[Extension]:
     """The plain libraries, and the module that needs Python's headers."""
-    if sys.byteorder == "big":
+    if sys.byteorder == "big" or BUILD == "pure":
         return []
     portable = [] if IS_WINDOWS else [extension("samebits._portable", "native/portable", *EXACT)]
     return [extension("samebits._native", "native"), extension("samebits._reader", "bindings"), *portable]
@@ -73,4 +95,11 @@ class CarryMessages(build_py):
             )
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildPlainLibrary, "build_py": CarryMessages})
+if BUILD not in {"", "pure", "native"}:
+    sys.exit(f"SAMEBITS_BUILD={BUILD} is not known: expected pure or native")
+modules = extensions()
+setup(
+    ext_modules=modules,
+    cmdclass={"build_ext": BuildPlainLibrary, "build_py": CarryMessages},
+    options={"bdist_wheel": {"py_limited_api": LIMITED_TAG}} if modules and IS_LIMITED else {},
+)

@@ -72,12 +72,17 @@ static int write_all(int descriptor, const char *data, Py_ssize_t length) {
     return 0;
 }
 
+typedef struct {
+    const char *bytes;
+    Py_ssize_t length;
+} span;
+
 /* All of the data or none of it: what a full disk took is cut off again. */
-static int append_whole(int descriptor, off_t size, const Py_buffer *data) {
+static int append_whole(int descriptor, off_t size, span data) {
     struct rlimit own;
-    int lifted, error = lift_size_limit(size + (off_t)data->len, &own, &lifted);
+    int lifted, error = lift_size_limit(size + (off_t)data.length, &own, &lifted);
     if (!error)
-        error = write_all(descriptor, data->buf, data->len);
+        error = write_all(descriptor, data.bytes, data.length);
     if (lifted)
         setrlimit(RLIMIT_FSIZE, &own);
     if (error && ftruncate(descriptor, size))
@@ -87,7 +92,7 @@ static int append_whole(int descriptor, off_t size, const Py_buffer *data) {
 
 typedef struct {
     unsigned long long device, inode, size;
-    Py_buffer head;
+    span head;
 } identity;
 
 /* A file system gives the inode of a removed file to the next one, so the size and the first bytes count too. */
@@ -98,14 +103,14 @@ static int check_identity(int descriptor, const identity *own) {
         return errno;
     if (!S_ISREG(status.st_mode) || (unsigned long long)status.st_dev != own->device ||
         (unsigned long long)status.st_ino != own->inode || (unsigned long long)status.st_size != own->size ||
-        own->head.len > (Py_ssize_t)sizeof head)
+        own->head.length > (Py_ssize_t)sizeof head)
         return ESTALE;
-    if (pread(descriptor, head, (size_t)own->head.len, 0) != own->head.len)
+    if (pread(descriptor, head, (size_t)own->head.length, 0) != own->head.length)
         return ESTALE;
-    return memcmp(head, own->head.buf, (size_t)own->head.len) ? ESTALE : 0;
+    return memcmp(head, own->head.bytes, (size_t)own->head.length) ? ESTALE : 0;
 }
 
-static int append(const char *path, const identity *own, const Py_buffer *data) {
+static int append(const char *path, const identity *own, span data) {
     int error, descriptor = open_file(path);
     if (descriptor < 0)
         return errno;
@@ -119,14 +124,12 @@ static int append(const char *path, const identity *own, const Py_buffer *data) 
 PyObject *sb_append(PyObject *module, PyObject *args) {
     PyObject *path = NULL;
     identity own;
-    Py_buffer data;
+    span data;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O&(KKKy*)y*", PyUnicode_FSConverter, &path, &own.device, &own.inode, &own.size,
-                          &own.head, &data))
+    if (!PyArg_ParseTuple(args, "O&(KKKy#)y#", PyUnicode_FSConverter, &path, &own.device, &own.inode, &own.size,
+                          &own.head.bytes, &own.head.length, &data.bytes, &data.length))
         return NULL;
-    int error = append(PyBytes_AS_STRING(path), &own, &data);
-    PyBuffer_Release(&data);
-    PyBuffer_Release(&own.head);
+    int error = append(PyBytes_AsString(path), &own, data);
     Py_DECREF(path);
     return PyLong_FromLong(error);
 }

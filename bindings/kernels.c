@@ -12,7 +12,6 @@ typedef union {
 
 typedef struct {
     PyObject_HEAD
-    vectorcallfunc call;
     int64_t (*function)(const slot *parameters);
     void (*set_threads)(int);
     PyObject *name, *fields; /* fields: tuple of names */
@@ -41,11 +40,11 @@ static int put(char type, PyObject *value, slot *to) {
 
 /* The value of a field among the arguments, which are usually in the order of the fields. */
 static PyObject *value_of(const kernel *self, PyObject *const *args, PyObject *names, Py_ssize_t field) {
-    PyObject *wanted = PyTuple_GET_ITEM(self->fields, field);
-    if (PyTuple_GET_ITEM(names, field) == wanted)
+    PyObject *wanted = PyTuple_GetItem(self->fields, field);
+    if (PyTuple_GetItem(names, field) == wanted)
         return args[field];
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++)
-        if (!PyUnicode_Compare(PyTuple_GET_ITEM(names, i), wanted))
+    for (Py_ssize_t i = 0; i < PyTuple_Size(names); i++)
+        if (!PyUnicode_Compare(PyTuple_GetItem(names, i), wanted))
             return args[i];
     return PyErr_Format(PyExc_TypeError, "%U() got no parameter %R: it takes %R", self->name, wanted, self->fields);
 }
@@ -53,20 +52,20 @@ static PyObject *value_of(const kernel *self, PyObject *const *args, PyObject *n
 static int check_length(const kernel *self, Py_ssize_t field, PyObject *value, int64_t wanted) {
     if (!PyTuple_Check(value) && !PyList_Check(value)) {
         PyErr_Format(PyExc_TypeError, "%U() takes a list or tuple for %R", self->name,
-                     PyTuple_GET_ITEM(self->fields, field));
+                     PyTuple_GetItem(self->fields, field));
         return 0;
     }
-    if (PySequence_Fast_GET_SIZE(value) == wanted)
+    if (sb_size(value) == wanted)
         return 1;
     PyErr_Format(PyExc_ValueError, "%U() takes %lld numbers for %R, not %zd", self->name, (long long)wanted,
-                 PyTuple_GET_ITEM(self->fields, field), PySequence_Fast_GET_SIZE(value));
+                 PyTuple_GetItem(self->fields, field), sb_size(value));
     return 0;
 }
 
 /* Several numbers, whose types repeat. */
 static int put_all(const char *types, int64_t width, PyObject *values, slot *to) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++)
-        if (!put(types[i % width], PySequence_Fast_GET_ITEM(values, i), to + i))
+    for (Py_ssize_t i = 0; i < sb_size(values); i++)
+        if (!put(types[i % width], sb_item(values, i), to + i))
             return 0;
     return 1;
 }
@@ -83,7 +82,7 @@ static slot *put_last(const kernel *self, Py_ssize_t field, const char *types, P
     const int64_t width = width_of(types) - 1, count = slots[used - 1].whole;
     if (count < 0 || count > INT32_MAX) {
         PyErr_Format(PyExc_ValueError, "%U() cannot take %lld times %R", self->name, (long long)count,
-                     PyTuple_GET_ITEM(self->fields, field));
+                     PyTuple_GetItem(self->fields, field));
         return NULL;
     }
     if (!check_length(self, field, value, count * width))
@@ -104,9 +103,9 @@ static slot *put_last(const kernel *self, Py_ssize_t field, const char *types, P
 
 /* All parameters: `few`, or memory of their own; NULL and an exception. */
 static slot *put_parameters(const kernel *self, PyObject *const *args, PyObject *names, slot *few) {
-    const char *types = PyBytes_AS_STRING(self->types);
+    const char *types = PyBytes_AsString(self->types);
     int64_t used = 0;
-    for (Py_ssize_t field = 0; field < PyTuple_GET_SIZE(self->fields); field++, types = next_field(types)) {
+    for (Py_ssize_t field = 0; field < PyTuple_Size(self->fields); field++, types = next_field(types)) {
         PyObject *value = value_of(self, args, names, field);
         if (!value)
             return NULL;
@@ -131,9 +130,9 @@ static int choose_threads(const kernel *self) {
     return 1;
 }
 
-static PyObject *call(PyObject *object, PyObject *const *args, size_t given, PyObject *names) {
+static PyObject *call(PyObject *object, PyObject *const *args, Py_ssize_t unnamed, PyObject *names) {
     const kernel *self = (const kernel *)object;
-    if (PyVectorcall_NARGS(given) || !names || PyTuple_GET_SIZE(names) != PyTuple_GET_SIZE(self->fields))
+    if (unnamed || !names || PyTuple_Size(names) != PyTuple_Size(self->fields))
         return PyErr_Format(PyExc_TypeError, "%U() takes exactly these parameters, by name: %R", self->name, self->fields);
     slot few[FEW], *slots = put_parameters(self, args, names, few);
     if (!slots)
@@ -157,13 +156,13 @@ static PyObject *call(PyObject *object, PyObject *const *args, size_t given, PyO
 /* Tells whether there is a type for each field, only the last one of any length, and all fit into few slots. */
 static int are_types(PyObject *types, PyObject *fields) {
     Py_ssize_t spaces = 0;
-    const char *text = PyBytes_AS_STRING(types);
-    for (Py_ssize_t i = 0; i < PyBytes_GET_SIZE(types); i++)
+    const char *text = PyBytes_AsString(types);
+    for (Py_ssize_t i = 0; i < PyBytes_Size(types); i++)
         spaces += text[i] == ' ';
     const char *star = strchr(text, '*');
-    const int ends = PyBytes_GET_SIZE(types) && text[PyBytes_GET_SIZE(types) - 1] == ' ';
+    const int ends = PyBytes_Size(types) && text[PyBytes_Size(types) - 1] == ' ';
     const int is_last = !star || (star > text + 1 && star[1] != ' ' && !*next_field(star));
-    return ends && is_last && spaces == PyTuple_GET_SIZE(fields) && PyBytes_GET_SIZE(types) - spaces <= FEW;
+    return ends && is_last && spaces == PyTuple_Size(fields) && PyBytes_Size(types) - spaces <= FEW;
 }
 
 static PyObject *new_kernel(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs)) {
@@ -173,10 +172,9 @@ static PyObject *new_kernel(PyTypeObject *type, PyObject *args, PyObject *Py_UNU
         return NULL;
     if (!function || !set_threads || !are_types(types, fields))
         return PyErr_Format(PyExc_ValueError, "%U has no such parameters", name);
-    kernel *self = (kernel *)type->tp_alloc(type, 0);
+    kernel *self = (kernel *)PyType_GenericAlloc(type, 0);
     if (!self)
         return NULL;
-    self->call = call;
     self->function = (int64_t(*)(const slot *))(uintptr_t)function;
     self->set_threads = (void (*)(int))(uintptr_t)set_threads;
     self->name = Py_NewRef(name);
@@ -192,7 +190,7 @@ static void free_kernel(PyObject *object) {
     Py_XDECREF(self->fields);
     Py_XDECREF(self->types);
     Py_XDECREF(self->threads);
-    Py_TYPE(object)->tp_free(object);
+    sb_free(object);
 }
 
 static PyMemberDef members[] = {
@@ -201,15 +199,26 @@ static PyMemberDef members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
-PyTypeObject sb_kernel_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "samebits._reader.Kernel",
-    .tp_doc = "Kernel(name, fields, types, address, address_of_set_threads)\n\n"
-              "A kernel of portable mode, called with all of its parameters by name.",
-    .tp_basicsize = sizeof(kernel),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_vectorcall_offset = offsetof(kernel, call),
-    .tp_call = PyVectorcall_Call,
-    .tp_new = new_kernel,
-    .tp_dealloc = free_kernel,
-    .tp_members = members,
+static PyMethodDef methods[] = {
+    {"call", (PyCFunction)(void (*)(void))call, METH_FASTCALL | METH_KEYWORDS,
+     "call(**parameters)\n\nCalls it with all of its parameters."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc,
+     "Kernel(name, fields, types, address, address_of_set_threads)\n\n"
+     "A kernel of portable mode, called with all of its parameters by name."},
+    {Py_tp_new, new_kernel},
+    {Py_tp_dealloc, free_kernel},
+    {Py_tp_methods, methods},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+
+PyType_Spec sb_kernel_spec = {
+    .name = "samebits._reader.Kernel",
+    .basicsize = sizeof(kernel),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
 };

@@ -17,7 +17,7 @@ typedef struct {
     Py_ssize_t count;
 } sb_bases;
 
-static sb_bases bases_of(const Py_buffer *buffer) { return (sb_bases){buffer->buf, buffer->len / 8}; }
+static sb_bases bases_of(const char *bytes, Py_ssize_t length) { return (sb_bases){(const uint64_t *)bytes, length / 8}; }
 
 /* ---- links of an op: see MemoryMap.op_links in recording/probes/op_calls.py, step by step the same */
 
@@ -66,15 +66,16 @@ static int link_outputs(memory *self, sb_entry *nowhere, sb_bases inputs, sb_bas
 
 static PyObject *op_links(PyObject *object, PyObject *args) {
     int seq, flags;
-    Py_buffer in, out;
-    if (!PyArg_ParseTuple(args, "iy*y*i", &seq, &in, &out, &flags))
+    const char *in, *out;
+    Py_ssize_t in_length, out_length;
+    if (!PyArg_ParseTuple(args, "iy#y#i", &seq, &in, &in_length, &out, &out_length, &flags))
         return NULL;
     memory *self = (memory *)object;
-    const sb_bases inputs = bases_of(&in), outputs = bases_of(&out);
+    const sb_bases inputs = bases_of(in, in_length), outputs = bases_of(out, out_length);
     const int random = (flags & RANDOM) != 0;
     PyObject *result = PyBytes_FromStringAndSize(NULL, 8 * (inputs.count + random + outputs.count));
     if (result) {
-        sb_entry *links = (sb_entry *)PyBytes_AS_STRING(result), nowhere = {0, NO_WRITER};
+        sb_entry *links = (sb_entry *)PyBytes_AsString(result), nowhere = {0, NO_WRITER};
         if (random)
             links[inputs.count] = (sb_entry){0, NO_WRITER};
         if (!link_inputs(self, &nowhere, inputs, flags, links) ||
@@ -83,8 +84,6 @@ static PyObject *op_links(PyObject *object, PyObject *args) {
             PyErr_NoMemory();
         }
     }
-    PyBuffer_Release(&in);
-    PyBuffer_Release(&out);
     return result;
 }
 
@@ -92,13 +91,14 @@ static PyObject *op_links(PyObject *object, PyObject *args) {
 
 static PyObject *event_links(PyObject *object, PyObject *args) {
     int seq, writes;
-    Py_buffer buffer;
-    if (!PyArg_ParseTuple(args, "iy*p", &seq, &buffer, &writes))
+    const char *bytes;
+    Py_ssize_t length;
+    if (!PyArg_ParseTuple(args, "iy#p", &seq, &bytes, &length, &writes))
         return NULL;
     memory *self = (memory *)object;
-    const sb_bases all = bases_of(&buffer);
+    const sb_bases all = bases_of(bytes, length);
     PyObject *result = PyBytes_FromStringAndSize(NULL, 8 * all.count);
-    sb_entry *links = result ? (sb_entry *)PyBytes_AS_STRING(result) : NULL;
+    sb_entry *links = result ? (sb_entry *)PyBytes_AsString(result) : NULL;
     for (Py_ssize_t i = 0; result && i < all.count; i++) {
         const sb_entry *known = writes ? NULL : sb_map_find(&self->map, all.bases[i]);
         links[i] = known ? *known : (sb_entry){writes && all.bases[i] ? ++self->serial : 0, NO_WRITER};
@@ -107,7 +107,6 @@ static PyObject *event_links(PyObject *object, PyObject *args) {
             PyErr_NoMemory();
         }
     }
-    PyBuffer_Release(&buffer);
     return result;
 }
 
@@ -115,7 +114,7 @@ static PyObject *event_links(PyObject *object, PyObject *args) {
 
 static void free_memory(PyObject *object) {
     sb_map_free(&((memory *)object)->map);
-    Py_TYPE(object)->tp_free(object);
+    sb_free(object);
 }
 
 static PyMethodDef methods[] = {
@@ -125,12 +124,18 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-PyTypeObject sb_memory_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "samebits._reader.MemoryMap",
-    .tp_doc = "MemoryMap()\n\nWhich event last wrote a storage, by its address.",
-    .tp_basicsize = sizeof(memory),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = PyType_GenericNew,
-    .tp_dealloc = free_memory,
-    .tp_methods = methods,
+static PyType_Slot slots[] = {
+    {Py_tp_doc,
+     "MemoryMap()\n\nWhich event last wrote a storage, by its address."},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, free_memory},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+PyType_Spec sb_memory_spec = {
+    .name = "samebits._reader.MemoryMap",
+    .basicsize = sizeof(memory),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
 };

@@ -12,11 +12,18 @@ static PyMethodDef functions[] = {
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, .m_name = "samebits._reader", .m_size = -1, .m_methods = functions};
 
+static int add_type(PyObject *module, PyType_Spec *spec) {
+    PyObject *type = PyType_FromSpec(spec);
+    const int failed = !type || PyModule_AddType(module, (PyTypeObject *)type);
+    Py_XDECREF(type);
+    return failed;
+}
+
 PyMODINIT_FUNC PyInit__reader(void) {
     PyObject *module = PyModule_Create(&definition);
-    if (module && (PyModule_AddIntConstant(module, "ABI", SB_READER_ABI) ||
-                   PyModule_AddType(module, &sb_reader_type) || PyModule_AddType(module, &sb_memory_type) ||
-                   PyModule_AddType(module, &sb_scanner_type) || PyModule_AddType(module, &sb_kernel_type)))
+    if (module && (PyModule_AddIntConstant(module, "ABI", SB_READER_ABI) || add_type(module, &sb_reader_spec) ||
+                   add_type(module, &sb_memory_spec) || add_type(module, &sb_scanner_spec) ||
+                   add_type(module, &sb_kernel_spec)))
         Py_CLEAR(module);
     return module;
 }

@@ -44,7 +44,7 @@ static uint64_t header_of(dl_dtype dtype) {
 
 /* 1, 0, or -1 and an exception. */
 static int ask(PyObject *method, PyObject *tensor) {
-    PyObject *answer = PyObject_CallOneArg(method, tensor);
+    PyObject *answer = PyObject_CallFunctionObjArgs(method, tensor, NULL);
     const int result = answer == NULL ? -1 : answer == Py_True;
     Py_XDECREF(answer);
     return result;
@@ -81,7 +81,7 @@ static int describe(const reader *self, PyObject *object, dl_tensor *view, uint6
 
 /* Returns the address of its storage; 0 and perhaps an exception. */
 static int base_of(const reader *self, PyObject *object, const dl_tensor *view, uint64_t header, uint64_t *base) {
-    PyObject *offset = PyObject_CallOneArg(self->storage_offset, object);
+    PyObject *offset = PyObject_CallFunctionObjArgs(self->storage_offset, object, NULL);
     const long long elements = offset ? PyLong_AsLongLong(offset) : -1;
     Py_XDECREF(offset);
     *base = (uint64_t)(uintptr_t)view->data - ((uint64_t)elements << (header >> 8 & 0xF));
@@ -117,7 +117,7 @@ static PyObject *digest(const reader *self, const uint64_t *words, size_t n_word
     PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(16 * count));
     if (!result)
         return NULL;
-    uint64_t *out = (uint64_t *)PyBytes_AS_STRING(result);
+    uint64_t *out = (uint64_t *)PyBytes_AsString(result);
     int64_t status = self->digest_to(words, n_words, count, out);
     if (status > 0) {
         PyObject *threads = PyObject_CallNoArgs(self->n_threads);
@@ -159,7 +159,7 @@ static PyObject *triple(PyObject *digests, PyObject *kinds, PyObject *bases) {
 
 /* Reads all tensors of a list or tuple and digests them; `whole` asks for kinds and bases too. */
 static PyObject *read_all(const reader *self, PyObject *tensors, int whole) {
-    const size_t count = (size_t)PySequence_Fast_GET_SIZE(tensors);
+    const size_t count = (size_t)sb_size(tensors);
     uint64_t few[FEW * 2 * MOST_WORDS], *memory = few;
     if (count > FEW && !(memory = PyMem_Malloc(8 * count * 2 * MOST_WORDS)))
         return NULL;
@@ -167,8 +167,8 @@ static PyObject *read_all(const reader *self, PyObject *tensors, int whole) {
     cursor to = {memory, whole ? kinds : NULL, whole ? bases : NULL};
     PyObject *result = NULL;
     size_t i = 0;
-    while (i < count && i < (size_t)PySequence_Fast_GET_SIZE(tensors) &&
-           append(self, PySequence_Fast_GET_ITEM(tensors, i), &to))
+    while (i < count && i < (size_t)sb_size(tensors) &&
+           append(self, sb_item(tensors, i), &to))
         i++;
     if (i == count) {
         result = digest(self, memory, (size_t)(to.words - memory), count);
@@ -189,12 +189,12 @@ static int is_fast(PyObject *tensors) {
 
 /* Returns the addresses of all storages. */
 static PyObject *read_bases(const reader *self, PyObject *tensors) {
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(tensors);
+    const Py_ssize_t count = sb_size(tensors);
     PyObject *result = PyBytes_FromStringAndSize(NULL, 8 * count);
     Py_ssize_t i = 0;
-    while (result && i < count && i < PySequence_Fast_GET_SIZE(tensors)) {
-        PyObject *tensor = PySequence_Fast_GET_ITEM(tensors, i);
-        uint64_t header, *base = (uint64_t *)PyBytes_AS_STRING(result) + i++;
+    while (result && i < count && i < sb_size(tensors)) {
+        PyObject *tensor = sb_item(tensors, i);
+        uint64_t header, *base = (uint64_t *)PyBytes_AsString(result) + i++;
         dl_tensor view;
         if (!describe(self, tensor, &view, &header) || !base_of(self, tensor, &view, header, base))
             Py_CLEAR(result);
@@ -232,7 +232,7 @@ static PyObject *new_reader(PyTypeObject *type, PyObject *args, PyObject *Py_UNU
                           &digest_threaded))
         return NULL;
     const dl_exchange *exchange = sb_exchange_of(capsule);
-    reader *self = exchange ? (reader *)type->tp_alloc(type, 0) : NULL;
+    reader *self = exchange ? (reader *)PyType_GenericAlloc(type, 0) : NULL;
     if (!self)
         return NULL;
     self->tensor = Py_NewRef(tensor);
@@ -264,7 +264,7 @@ static void free_reader(PyObject *object) {
     Py_XDECREF(self->is_neg);
     Py_XDECREF(self->is_conj);
     Py_XDECREF(self->storage_offset);
-    Py_TYPE(object)->tp_free(object);
+    sb_free(object);
 }
 
 static PyMethodDef methods[] = {
@@ -278,13 +278,19 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-PyTypeObject sb_reader_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "samebits._reader.Reader",
-    .tp_doc = "Reader(exchange, (Tensor, Parameter), (int8, uint8), get_num_threads, digest_to, digest_threaded)\n\n"
-              "Reads plain CPU tensors; the last two are addresses of functions of native/digest.h.",
-    .tp_basicsize = sizeof(reader),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = new_reader,
-    .tp_dealloc = free_reader,
-    .tp_methods = methods,
+static PyType_Slot slots[] = {
+    {Py_tp_doc,
+     "Reader(exchange, (Tensor, Parameter), (int8, uint8), get_num_threads, digest_to, digest_threaded)\n\n"
+     "Reads plain CPU tensors; the last two are addresses of functions of native/digest.h."},
+    {Py_tp_new, new_reader},
+    {Py_tp_dealloc, free_reader},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+PyType_Spec sb_reader_spec = {
+    .name = "samebits._reader.Reader",
+    .basicsize = sizeof(reader),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
 };

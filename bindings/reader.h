@@ -2,6 +2,8 @@
 #ifndef SAMEBITS_READER_H
 #define SAMEBITS_READER_H
 
+/* Only the limited API of Python 3.10 (setup.py defines Py_LIMITED_API), so that one build serves every later release. It
+ * has no Py_buffer, no vectorcall and none of the macros that read objects unchecked. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -9,14 +11,31 @@
 
 /* Changes when something that Python uses is changed or removed, so that a stale module is never used. Python asks
  * whether `append` is there. */
-#define SB_READER_ABI 5
+#define SB_READER_ABI 6
 
-extern PyTypeObject sb_reader_type;
-extern PyTypeObject sb_memory_type;
-extern PyTypeObject sb_scanner_type;
-extern PyTypeObject sb_kernel_type;
+extern PyType_Spec sb_reader_spec;
+extern PyType_Spec sb_memory_spec;
+extern PyType_Spec sb_scanner_spec;
+extern PyType_Spec sb_kernel_spec;
 
 PyObject *sb_append(PyObject *module, PyObject *args);
+
+/* Frees an object of one of these types, which each object keeps alive. */
+static inline void sb_free(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_Free(object);
+    Py_DECREF(type);
+}
+
+/* The length of a list or tuple. */
+static inline Py_ssize_t sb_size(PyObject *values) {
+    return PyList_Check(values) ? PyList_Size(values) : PyTuple_Size(values);
+}
+
+/* An item of a list or tuple, borrowed; NULL and an exception past its end. */
+static inline PyObject *sb_item(PyObject *values, Py_ssize_t i) {
+    return PyList_Check(values) ? PyList_GetItem(values, i) : PyTuple_GetItem(values, i);
+}
 
 /* The exchange that a capsule of torch holds, NULL and an exception if it is none of our version. */
 dl_exchange *sb_exchange_of(PyObject *capsule);

@@ -42,8 +42,8 @@ static int scan_tensor(const scanner *self, PyObject *value) {
 /* The bits of all, or-ed; NOT_PLAIN where one is neither a plain tensor nor surely no tensor. */
 static int scan_all(const scanner *self, PyObject *values) {
     int bits = 0;
-    for (Py_ssize_t i = 0; bits >= 0 && i < PySequence_Fast_GET_SIZE(values); i++) {
-        PyObject *value = PySequence_Fast_GET_ITEM(values, i), *type = (PyObject *)Py_TYPE(value);
+    for (Py_ssize_t i = 0; bits >= 0 && i < sb_size(values); i++) {
+        PyObject *value = sb_item(values, i), *type = (PyObject *)Py_TYPE(value);
         if (type == self->tensor || type == self->parameter)
             bits |= scan_tensor(self, value);
         else if (PyList_CheckExact(value) || PyTuple_CheckExact(value))
@@ -93,8 +93,8 @@ static int sign_whole(PyObject *value, key *to) {
 
 /* Each tells whether it could be written, and begins with a letter of its own. */
 static int sign_all(const scanner *self, PyObject *values, key *to) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
-        PyObject *value = PySequence_Fast_GET_ITEM(values, i), *type = (PyObject *)Py_TYPE(value);
+    for (Py_ssize_t i = 0; i < sb_size(values); i++) {
+        PyObject *value = sb_item(values, i), *type = (PyObject *)Py_TYPE(value);
         int done = 0;
         if (type == self->tensor || type == self->parameter)
             done = sign_tensor(self, value, to);
@@ -124,7 +124,7 @@ static PyObject *new_scanner(PyTypeObject *type, PyObject *args, PyObject *Py_UN
     if (!PyArg_ParseTuple(args, "O(OO)", &capsule, &tensor, &parameter))
         return NULL;
     const dl_exchange *exchange = sb_exchange_of(capsule);
-    scanner *self = exchange ? (scanner *)type->tp_alloc(type, 0) : NULL;
+    scanner *self = exchange ? (scanner *)PyType_GenericAlloc(type, 0) : NULL;
     if (!self)
         return NULL;
     self->tensor = Py_NewRef(tensor);
@@ -136,7 +136,7 @@ static PyObject *new_scanner(PyTypeObject *type, PyObject *args, PyObject *Py_UN
 static void free_scanner(PyObject *object) {
     Py_XDECREF(((scanner *)object)->tensor);
     Py_XDECREF(((scanner *)object)->parameter);
-    Py_TYPE(object)->tp_free(object);
+    sb_free(object);
 }
 
 static PyMethodDef methods[] = {
@@ -149,12 +149,18 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-PyTypeObject sb_scanner_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "samebits._reader.Scanner",
-    .tp_doc = "Scanner(exchange, (Tensor, Parameter))\n\nReads the arguments of ops.",
-    .tp_basicsize = sizeof(scanner),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = new_scanner,
-    .tp_dealloc = free_scanner,
-    .tp_methods = methods,
+static PyType_Slot slots[] = {
+    {Py_tp_doc,
+     "Scanner(exchange, (Tensor, Parameter))\n\nReads the arguments of ops."},
+    {Py_tp_new, new_scanner},
+    {Py_tp_dealloc, free_scanner},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+PyType_Spec sb_scanner_spec = {
+    .name = "samebits._reader.Scanner",
+    .basicsize = sizeof(scanner),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
 };

@@ -1,6 +1,7 @@
 """Sphinx configuration: `make docs` builds the site from these pages and the docstrings of public names."""
 
 import samebits
+from samebits.errors import documentation_address
 
 project = "samebits"
 author = "the samebits authors"
@@ -8,7 +9,7 @@ project_copyright = "the samebits authors, Apache-2.0"
 release = samebits.__version__
 version = release
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_llms_txt"]
 exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown"}
 
@@ -34,7 +35,13 @@ html_title = f"samebits {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
-html_copy_source = False
 html_show_sourcelink = False
+# Where error messages lead to; it is not known in a checkout.
+html_baseurl = f"{documentation_address()}/" if documentation_address() else ""
+
+# llms.txt lists the Markdown of every page, for programs that read text; the site has copies of the pages.
+html_copy_source = True
+llms_txt_full_file = False
+llms_txt_uri_template = f"{html_baseurl}_sources/{{docname}}{{suffix}}{{sourcelink_suffix}}"
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"

@@ -6,12 +6,18 @@ docs/reference/messages.md that explains it.
 
 from __future__ import annotations
 
+import os
+import re
+
 from samebits._text.printable import printable_lines
 
 EXIT_IDENTICAL = 0
 EXIT_DIFFERENT = 1
 EXIT_NOT_JUDGED = 2
 EXIT_INTERNAL_ERROR = 3  # a bug of samebits; pytest has the same number for its own
+
+_PAGE = "docs/reference/messages.md"
+_CHECKOUT = os.path.join(os.path.dirname(__file__), os.pardir, os.pardir)
 
 
 class SamebitsError(Exception):
@@ -28,8 +34,38 @@ class SamebitsError(Exception):
 
 
 def pointer(slug: str) -> str:
-    """Return the line under an error that says where it is explained."""
-    return f"see docs/reference/messages.md#{slug}, or: samebits explain {slug}"
+    """Return the line under an error that says where it is explained.
+
+    It leads to the site of this version, where the package knows its address. In a checkout it leads to the
+    page.
+    """
+    site = documentation_address()
+    if site:
+        return f"see {site}/reference/messages.html#{slug}, or: samebits explain {slug}"
+    if os.path.exists(os.path.join(_CHECKOUT, *_PAGE.split("/"))):
+        return f"see {_PAGE}#{slug}, or: samebits explain {slug}"
+    return f"see: samebits explain {slug}"
+
+
+def is_pointer(line: str) -> bool:
+    """Tell whether a line is one that `pointer` gives."""
+    return re.fullmatch(r"see\b.* samebits explain [a-z0-9-]+", line) is not None
+
+
+def documentation_address() -> str:
+    """Return where the site of this version is, without a slash at its end; empty if that is not known.
+
+    It is the address named Documentation in the table `project.urls` of pyproject.toml, which an installed
+    package carries.
+    """
+    from importlib import metadata  # late: it takes as long as the rest of `import samebits`
+
+    try:
+        addresses = metadata.metadata("samebits").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:  # run from a folder of sources
+        return ""
+    named = dict(address.split(", ", 1) for address in addresses)
+    return named.get("Documentation", "").rstrip("/")
 
 
 class SamebitsWarning(UserWarning):

@@ -1,81 +1,179 @@
-"""The wheel that users install: built, installed in an empty folder, and used from there."""
+"""The wheels that users install: built, installed in an empty folder, and used from there.
+
+The variable `SAMEBITS_WHEELS` names a folder with wheels that were built before, to test those.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+BUILT = os.environ.get("SAMEBITS_WHEELS")
+LIBRARIES = {"_native", "_reader"} if sys.platform == "win32" else {"_native", "_reader", "_portable"}
+GOLDEN = json.loads((ROOT / "tests/golden/portable.json").read_text())["digests"]
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A wheel, and the folder with its contents."""
+
+    wheel: Path
+    folder: Path
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether nothing in it was compiled."""
+        return self.wheel.name.endswith("-py3-none-any.whl")
+
+    def python(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run Python with the wheel, away from the source."""
+        return subprocess.run(
+            [sys.executable, *words],
+            cwd=self.folder.parent,
+            env={**os.environ, "PYTHONPATH": str(self.folder), **variables},
+            capture_output=True,
+            text=True,
+            timeout=500,
+            check=False,
+        )
+
+    def samebits(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """`python -m samebits` of the wheel."""
+        return self.python("-m", "samebits", *words)
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the contents of the wheel."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of the project, without what was built there."""
+    folder = tmp_path_factory.mktemp("source")
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, names.stdout.split("\0")):
         if (ROOT / name).is_file():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((ROOT / name).read_bytes())
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes((ROOT / name).read_bytes())
+    return folder
+
+
+def wheel_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> Path:
+    """Return a wheel that was built before, or build it."""
+    if BUILT:
+        wheels = [path for path in Path(BUILT).glob("*.whl") if ("none-any" in path.name) == (kind == "pure")]
+        if not wheels:
+            pytest.skip(f"no {kind} wheel in {BUILT}")
+    else:
+        source = request.getfixturevalue("source")
+        shutil.rmtree(source / "build", ignore_errors=True)
+        subprocess.run(
+            [*PIP, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, source],
+            env={**os.environ, "SAMEBITS_BUILD": kind},
+            check=True,
+        )
+        wheels = list(folder.glob("*.whl"))
+    (wheel,) = wheels
+    return wheel
+
+
+@pytest.fixture(scope="module", params=["native", "pure"])
+def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """A wheel, installed."""
+    folder = tmp_path_factory.mktemp(request.param)
+    wheel = wheel_of(request.param, folder, request)
     target = folder / "installed"
-    subprocess.run([*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, source], check=True)
-    (wheel,) = folder.glob("samebits-*.whl")
-    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--target", target, wheel], check=True)
-    return target
+    subprocess.run([*PIP, "install", "--quiet", "--no-deps", "--target", target, wheel], check=True)
+    return Installed(wheel, target)
 
 
-def run(installed: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """`python -m samebits` of the wheel, away from the source."""
-    return subprocess.run(
-        [sys.executable, "-m", "samebits", *words],
-        cwd=installed.parent,
-        env={**os.environ, "PYTHONPATH": str(installed)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+def test_its_name_says_where_it_works(installed):
+    """The limited API of Python 3.10 serves all later releases; a pure one works everywhere."""
+    tags = installed.wheel.stem.split("-")[2:4]
+
+    assert tags == (["py3", "none"] if installed.is_pure else ["cp310", "abi3"])
+    with zipfile.ZipFile(installed.wheel) as wheel:
+        libraries = {Path(name).name for name in wheel.namelist() if re.search(r"\.(so|pyd)$", name)}
+    assert {name.partition(".")[0] for name in libraries} == (set() if installed.is_pure else LIBRARIES)
+    assert all(".abi3.so" in name or name.endswith(".pyd") for name in libraries)
 
 
 def test_the_pages_of_messages_are_in_it(installed):
-    page = (ROOT / "docs/reference/messages.md").read_text()
+    page = (ROOT / "docs/reference/messages.md").read_text(encoding="utf-8")
     slugs = [line.removeprefix("## ").strip() for line in page.splitlines() if line.startswith("## ")]
-    assert (installed / "samebits/messages.md").read_text() == page
+    assert (installed.folder / "samebits/messages.md").read_text(encoding="utf-8") == page
 
-    shown = run(installed, "explain")
+    shown = installed.samebits("explain")
     assert shown.returncode == 0, shown.stderr
     assert slugs
     assert all(slug in shown.stdout for slug in slugs)
 
 
-def test_the_compiled_parts_are_in_it_and_are_used(installed):
-    for part in ("_native", "_reader", "_portable"):
-        assert list((installed / "samebits").glob(f"{part}*.so"))
+def test_an_error_leads_to_what_is_installed(installed):
+    result = installed.samebits("show", "nothing.sbr")
+
+    assert result.returncode == 2
+    assert "docs/reference" not in result.stderr
+    assert result.stderr.endswith("samebits explain record-missing\n")
+
+
+def test_the_compiled_parts_are_used(installed):
     code = (
-        "import samebits\nfrom samebits.portable.backends.library import load\n"
-        "print(samebits.__file__, bool(load()))"
+        "import samebits\nfrom samebits.digest import native\n"
+        "from samebits.portable.backends.library import load\n"
+        "print(samebits.__file__)\nprint(bool(native.load()), native.load_module() is not None, bool(load()))"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=installed.parent,
-        env={**os.environ, "PYTHONPATH": str(installed)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert found.stdout.split() == [str(installed / "samebits/__init__.py"), "True"]
+
+    found = installed.python("-c", code)
+
+    there, parts = found.stdout.splitlines()
+    assert there == str(installed.folder / "samebits/__init__.py")
+    has = [name in LIBRARIES and not installed.is_pure for name in ("_native", "_reader", "_portable")]
+    assert parts.split() == list(map(str, has))
 
 
 def test_it_verifies_a_script(installed):
-    (installed.parent / "train.py").write_text("import torch\nprint(torch.rand(2).sum().item())\n")
+    (installed.folder.parent / "train.py").write_text("import torch\nprint(torch.rand(2).sum().item())\n")
 
-    result = run(installed, "verify", "train.py")
+    result = installed.samebits("verify", "train.py")
 
-    assert result.returncode == 1
+    assert result.returncode == 1, result.stderr
     assert "torch.manual_seed(0)" in result.stdout
+
+
+def test_a_portable_run_gives_the_golden_digests(installed):
+    """With compiled kernels and with the reference, on whatever instruction set this processor has."""
+    computed = installed.python(str(ROOT / "tests/golden/compute.py"), "line_fit")
+
+    assert computed.returncode == 0, computed.stderr
+    assert json.loads(computed.stdout)["digests"]["line_fit"] == GOLDEN["line_fit"]
+
+
+def test_a_portable_run_is_recorded(installed):
+    shutil.copy(ROOT / "examples/line_fit.py", installed.folder.parent)
+
+    result = installed.samebits("run", "--portable", "--seed", "3", "line_fit.py", "--steps", "3")
+
+    assert result.returncode == 0, result.stderr
+    assert "3 steps recorded" in result.stderr
+
+
+@pytest.mark.skipif(BUILT is not None, reason="builds a wheel")
+def test_a_build_that_must_compile_fails_without_a_compiler(source, tmp_path):
+    """Any other build goes on without compiled code."""
+    shutil.rmtree(source / "build", ignore_errors=True)
+    words = [*PIP, "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, source]
+    variables = {**os.environ, "CC": "/nowhere/cc", "SAMEBITS_BUILD": "native"}
+
+    assert subprocess.run(words, env=variables, capture_output=True, check=False).returncode != 0
+    assert not list(tmp_path.glob("*.whl"))
+    del variables["SAMEBITS_BUILD"]
+    assert subprocess.run(words, env=variables, capture_output=True, check=False).returncode == 0
+    assert list(tmp_path.glob("*.whl"))

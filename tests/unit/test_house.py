@@ -60,6 +60,13 @@ def test_version_is_the_same_everywhere():
     """pyproject.toml, the package and the changelog agree."""
     assert f'\nversion = "{samebits.__version__}"\n' in read("pyproject.toml")
     assert f"\n## {samebits.__version__}" in read("CHANGELOG.md")
+    assert f"\nversion: {samebits.__version__}\n" in read("CITATION.cff")
+
+
+def test_the_site_has_the_version_in_its_address():
+    """Each release leads to its own pages."""
+    for address in re.findall(r'^Documentation = "(.+)"', read("pyproject.toml"), flags=re.MULTILINE):
+        assert address.rstrip("/").endswith(f"/{samebits.__version__}")
 
 
 def test_readme_is_short():

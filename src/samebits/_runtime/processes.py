@@ -50,6 +50,14 @@ def descendants(ancestor: int) -> list[Process]:
     return below
 
 
+if sys.platform == "win32":
+    KILL = signal.SIGTERM  # `os.kill` ends a process at once with it
+else:
+    KILL = signal.SIGKILL
+KILLED = 128 + KILL
+"""The exit status of a process that was killed."""
+
+
 def end(processes: Iterable[Process], grace_s: float) -> None:
     """End processes: by SIGTERM, and by SIGKILL if they still run after a time.
 
@@ -65,7 +73,7 @@ def end(processes: Iterable[Process], grace_s: float) -> None:
         until = time.monotonic() + grace_s
         while any(map(_is_alive, left)) and time.monotonic() < until:
             time.sleep(_WAIT_S)
-    _signal(left, signal.SIGKILL)
+    _signal(left, KILL)
 
 
 def _signal(processes: Iterable[Process], number: int) -> None:
@@ -115,6 +123,8 @@ def at_fork(*, before: Callable[[], None] | None = None, in_child: Callable[[], 
         before: bound method, called in the parent before it forks.
         in_child: bound method, called in the child.
     """
+    if sys.platform == "win32":  # no process forks there
+        return
     if before is not None:
         os.register_at_fork(before=_weakly(before))
     if in_child is not None:
@@ -146,9 +156,9 @@ def ended_with_parent() -> Callable[[], None] | None:
     prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
 
     def ask() -> None:
-        prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        prctl(_SET_PARENT_DEATH_SIGNAL, KILL, 0, 0, 0)
         if os.getppid() != parent:  # it ended before the request was made
-            os._exit(128 + signal.SIGKILL)
+            os._exit(KILLED)
 
     return ask
 

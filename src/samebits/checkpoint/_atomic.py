@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 from typing import TYPE_CHECKING
 
 from samebits._text import files
@@ -90,7 +91,7 @@ def _shortened(base: str) -> str:
 
 def _lock(descriptor: int) -> bool:
     """Lock a file for as long as this process lives; return True where locks do not exist."""
-    if fcntl is None:
+    if fcntl is None or sys.platform == "win32":
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -131,7 +132,7 @@ def remove_abandoned(folder: str, base: str | re.Pattern[str]) -> None:
 
 
 def _remove_unlocked(path: str) -> None:
-    if not files.refuse_irregular(path):
+    if sys.platform == "win32" or not files.refuse_irregular(path):
         return
     flags = os.O_RDWR | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(path, flags)

@@ -93,10 +93,11 @@ class Ending:
 @contextmanager
 def held_back() -> Iterator[None]:
     """Delay signals that tell this program to end until a result is printed."""
-    mask = getattr(signal, "pthread_sigmask", None)  # not on Windows
-    before = None if mask is None else mask(signal.SIG_BLOCK, {*ENDING, signal.SIGINT})
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*ENDING, signal.SIGINT})
     try:
         yield
     finally:
-        if mask is not None:
-            mask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _interrupted(ending)
     except BrokenPipeError:
         _silence_stdout()
-        return 128 + signal.SIGPIPE
+        return 128 + getattr(signal, "SIGPIPE", 13)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _report(f"{where}{error.strerror or error}", "system")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from samebits._reader import Reader, Scanner
 
-BINDINGS_ABI = 5
+BINDINGS_ABI = 6
 
 
 def load_module() -> Any:
@@ -149,6 +149,8 @@ def openmp_entry(folder: Path, function: str = "GOMP_parallel") -> int | None:
 
 
 def _address_in(path: Path, function: str) -> int | None:
+    if sys.platform == "win32":
+        return None
     try:
         library = ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
         return ctypes.cast(getattr(library, function), ctypes.c_void_p).value

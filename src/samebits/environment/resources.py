@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,9 +123,9 @@ def read_usage(proc: Path = Path("/proc")) -> Usage | None:
         proc: folder in which the system describes itself.
     """
     whole = _busy_seconds(proc / "stat")
-    if whole is None:
+    if whole is None or sys.platform == "win32":
         return None
-    import resource  # not on every system
+    import resource
 
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Usage(children.ru_utime + children.ru_stime, whole)
@@ -143,7 +144,9 @@ def free_processors(others: float) -> float:
 
 
 def largest_child_bytes() -> int:
-    """Return the most memory that any ended child process of this one has held; on Linux."""
+    """Return the most memory that any ended child process of this one has held; on Linux, 0 on Windows."""
+    if sys.platform == "win32":
+        return 0
     import resource
 
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
@@ -176,7 +179,7 @@ def _left_in_group(folder: Path, limit: str, used: str, cached: str) -> list[int
 
 def _busy_seconds(stat: Path) -> float | None:
     affinity = getattr(os, "sched_getaffinity", None)
-    if affinity is None:
+    if affinity is None or sys.platform == "win32":
         return None
     names = {f"cpu{number}" for number in affinity(0)}
     ticks, seen = 0, 0

@@ -105,7 +105,7 @@ def _fix_readings(replacements: Replacements, read: Callable[[], int], rule: Any
         replacements.replace(time, f"{name}_ns", lambda _, base=base: base + read(), rule)
 
     def base_of(number: int) -> int:
-        if number == time.CLOCK_REALTIME:
+        if number == getattr(time, "CLOCK_REALTIME", 0):
             return START_NS
         of_process = (
             getattr(time, name, None) for name in ("CLOCK_PROCESS_CPUTIME_ID", "CLOCK_THREAD_CPUTIME_ID")
@@ -224,7 +224,7 @@ class VirtualTimers:
         return max(1, when - self._clock.elapsed) / 1e9, interval / 1e9
 
     def _alarm(self, seconds: int) -> int:
-        before, _ = self._set(signal.ITIMER_REAL, seconds)
+        before, _ = self._set(getattr(signal, "ITIMER_REAL", 0), seconds)
         return -int(-before // 1)
 
     def _pause(self, function: Any) -> Any:
@@ -239,7 +239,7 @@ def _signal_of(which: int) -> Any:
     for timer, name in _SIGNALS.items():
         if which == getattr(signal, timer):
             return getattr(signal, name)
-    raise signal.ItimerError(22, "Invalid argument")
+    raise getattr(signal, "ItimerError", OSError)(22, "Invalid argument")
 
 
 CLOCK = Intervention(

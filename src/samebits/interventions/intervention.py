@@ -160,7 +160,7 @@ class OpenedFiles:
 def _descriptor(contents: bytes) -> int:
     """Return the descriptor of a real file, which C code can read too and which vanishes when closed."""
     if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("samebits")
+        descriptor: int = os.memfd_create("samebits")
     else:
         descriptor, path = tempfile.mkstemp()
         os.unlink(path)

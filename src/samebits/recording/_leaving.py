@@ -88,7 +88,8 @@ def _end_multiprocessing() -> None:
     with contextlib.suppress(Exception):
         # The handler of torch's loaders would raise in the main thread when a worker ends. By C, because
         # `signal.signal` works in that thread only.
-        ctypes.CDLL(None).signal(signal.SIGCHLD, 0)
+        if sys.platform != "win32":
+            ctypes.CDLL(None).signal(signal.SIGCHLD, 0)
     processes = sys.modules.get("multiprocessing.process")
     with contextlib.suppress(Exception):
         for child in processes.active_children() if processes else ():

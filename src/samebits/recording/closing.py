@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,8 +104,7 @@ def _n_steps(record: Path, info: RunInfo) -> int:
 
 def why_incomplete(record: Path) -> str:
     """Say why the writer of a record gave up, as far as that can be seen from outside."""
-    disk = os.statvfs(record.parent)
-    free = disk.f_bavail * disk.f_frsize
+    free = shutil.disk_usage(record.parent).free
     return "the disk is full" if free < _LITTLE_BYTES else "it could not be written to its end"
 
 

@@ -15,7 +15,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.processes import Process, children, descendants, end
+from samebits._runtime.processes import KILL, Process, children, descendants, end
 
 if TYPE_CHECKING:
     import subprocess
@@ -164,6 +164,8 @@ class Supervision:
 
 def _in_foreground() -> bool:
     """Tell whether this process belongs to the group that a terminal sends Ctrl-C to."""
+    if sys.platform == "win32":  # a console sends it to all of its processes
+        return True
     try:
         terminal = os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY)
     except OSError:
@@ -196,11 +198,11 @@ def ended_orphans() -> Iterator[None]:
     libc.prctl(_SET_SUBREAPER, 1, 0, 0, 0)
     try:
         yield
-        for number in (None, signal.SIGTERM, signal.SIGKILL):
+        for number in (None, signal.SIGTERM, KILL):
             if _are_gone(others, number):
                 break
     except BaseException:
-        _are_gone(others, signal.SIGKILL)
+        _are_gone(others, KILL)
         raise
     finally:
         libc.prctl(_SET_SUBREAPER, before.value, 0, 0, 0)
@@ -208,6 +210,8 @@ def ended_orphans() -> Iterator[None]:
 
 def _are_gone(others: set[Process], number: int | None) -> bool:
     """Send a signal to all children except some, and wait; the children of those that end become ours too."""
+    if sys.platform == "win32":
+        return True
     signalled: set[Process] = set()
     until = time.monotonic() + _END_BY_THEMSELVES_S
     while orphans := set(children()) - others:

@@ -98,7 +98,9 @@ class StatusRow:
 
 
 def _device(descriptor: int) -> int | None:
-    """Return the number of a terminal; None for anything else."""
+    """Return the number of a terminal; None for anything else, and on Windows, which has none."""
+    if sys.platform == "win32":
+        return None
     try:
         return os.fstat(descriptor).st_rdev if os.isatty(descriptor) else None
     except OSError as error:

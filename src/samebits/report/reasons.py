@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import textwrap
 from typing import TYPE_CHECKING
 
+from samebits._runtime.processes import KILLED
 from samebits._text.printable import exit_text
 from samebits.comparison.reasons import ReasonCode
 from samebits.records.notes import RecordedPart
@@ -185,7 +185,7 @@ def _rank_without_record(which: str, ranks: tuple[int, ...]) -> str:
 
 def _before_record(name: str, status: int) -> str:
     end = f"{name} ended {exit_text(status)} before its record was begun"
-    if status == 128 + signal.SIGKILL:
+    if status == KILLED:
         return f"{end}; a process killed without a message has usually run out of memory; see `ulimit -a` too"
     if status in _NOT_LOADED:
         return f"{end}: the interpreter could not be loaded; see what `{sys.executable} -c pass` prints"

@@ -7,6 +7,7 @@ import os
 import select
 import shutil
 import stat
+import sys
 import tempfile
 import threading
 from dataclasses import replace
@@ -117,6 +118,10 @@ def _mode_of(source: int) -> int:
 
 def _write(writing: int, data: bytes, stop: int) -> bool:
     """Write all data as the child reads it; return False if the run has ended."""
+    if sys.platform == "win32":  # where only sockets can be waited for, so that this ends when the run does
+        while data:
+            data = data[os.write(writing, data) :]
+        return True
     os.set_blocking(writing, False)
     while data:
         readable, _, _ = select.select([stop], [writing], [])

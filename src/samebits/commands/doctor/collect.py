@@ -97,10 +97,9 @@ def _why_unwritable(folder: Path) -> str:
 
 def _free_bytes(directory: Path) -> int:
     try:
-        disk = os.statvfs(directory)
+        return shutil.disk_usage(directory).free
     except OSError:
         return 0
-    return disk.f_bavail * disk.f_frsize
 
 
 def _ask_git(directory: Path) -> str:

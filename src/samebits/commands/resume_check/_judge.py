@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from samebits._runtime.processes import KILLED
 from samebits.commands.resume_check._alignment import compare_from, find_start
 from samebits.commands.resume_check._data_position import Loaded, wrong_batch
 from samebits.commands.resume_check._omissions import boundary, hidden, idle_generators, omissions
@@ -80,7 +80,7 @@ def kill_run(maker: RunMaker, whole: WholeRun, after: int) -> Kill:
         the kill, not judged yet; with a reason if it cannot be.
     """
     run = maker.killed(after)
-    if run.status != 128 + signal.SIGKILL:
+    if run.status != KILLED:
         ending = _ending(run) or Ending(run.status)
         return Kill(after, "not_judged", Reason.of(ReasonCode.KILL_NOT_REACHED, after, ending))
     with RecordReader(whole.record) as a, RecordReader(maker.record(f"killed-{after}")) as b:
@@ -207,7 +207,7 @@ def _ending(run: ScriptRun) -> Ending | None:
         return Ending(run.status, seconds=run.seconds)
     if info is None:
         return Ending(run.status, has_record=False)
-    if info.status == "failed" or (info.status == "running" and run.status != 128 + signal.SIGKILL):
+    if info.status == "failed" or (info.status == "running" and run.status != KILLED):
         return Ending(run.status, info.failure)
     return Ending(run.status) if run.status else None
 

@@ -19,7 +19,7 @@ from samebits.commands.spread._metrics import (
     series_of,
 )
 from samebits.commands.spread.summary import Failure, FailureCode, Seeding, SeedRun
-from samebits.errors import SamebitsError
+from samebits.errors import SamebitsError, is_pointer
 from samebits.records.kinds import EventKind
 from samebits.records.reader import RecordReader
 
@@ -259,7 +259,7 @@ def _last_line(files: Path) -> str:
     except OSError:
         return ""
     lines = [line.strip() for line in re.split(r"[\r\n]+", text)]
-    lines = [line for line in lines if line and not line.startswith("see docs/reference/messages.md#")]
+    lines = [line for line in lines if line and not is_pointer(line)]
     return lines[-1] if lines else ""
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.address_layout import fixed_layout
 from samebits._runtime.package import __version__
-from samebits._runtime.processes import ended_with_parent
+from samebits._runtime.processes import KILL, ended_with_parent
 from samebits._text import files
 from samebits._text.files import open_to_write
 from samebits._text.masking import Masker
@@ -303,7 +303,7 @@ class SeedRunner:
             deadline = time.monotonic() + CHILD_GRACE_S
             while any(child.process.poll() is None for child in self._children):
                 if time.monotonic() > deadline:
-                    self._end(signal.SIGKILL)
+                    self._end(KILL)
                 time.sleep(_POLL_S)
             self._children.clear()
 
@@ -311,4 +311,7 @@ class SeedRunner:
         for child in self._children:
             if child.process.poll() is None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(child.process.pid, number)
+                    if sys.platform == "win32":
+                        child.process.send_signal(number)
+                    else:
+                        os.killpg(child.process.pid, number)

@@ -121,7 +121,7 @@ class Kernels:
     def _bind(self, parameters: Callable[Parameters, tuple[Any, ...]]) -> Callable[Parameters, None]:
         kernel = bind(self._library, parameters)
         self._kernels.append(kernel)
-        return cast("Callable[Parameters, None]", kernel)
+        return cast("Callable[Parameters, None]", kernel.call)
 
 
 def declared_fields(parameters: Any) -> tuple[str, dict[str, str]]:
@@ -190,7 +190,7 @@ class PlainKernel:
         self._function, self._parameters, self._set_threads = function, parameters, set_threads
         self._name, self._fields = declared_fields(parameters)
 
-    def __call__(self, **parameters: Any) -> None:
+    def call(self, **parameters: Any) -> None:
         """Call it with all of its parameters.
 
         Raises:
@@ -223,7 +223,7 @@ class PlainKernel:
 
 
 def bind(library: ctypes.CDLL, parameters: Any) -> Kernel | PlainKernel:
-    """Return the caller of a kernel: the C module, whose conversions are faster, or ctypes.
+    """Return what calls a kernel: the C module, whose conversions are faster, or ctypes.
 
     Args:
         library: has the kernel.

@@ -238,7 +238,7 @@ def _note(log: DrawLog, file: Any, frame: FrameType, read: tuple[Callable[..., A
 def _contents(path: str, read: tuple[Callable[..., Any], ...]) -> bytes:
     open_file, read_file, close_file = read
     try:
-        descriptor = open_file(path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = open_file(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return b""
     try:

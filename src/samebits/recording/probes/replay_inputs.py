@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import ignored
@@ -303,7 +304,7 @@ class Cores:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._moves: dict[str, int] = {}
-        self._possible = hasattr(os, "sched_setaffinity")
+        self._possible = sys.platform == "linux"
 
     @contextlib.contextmanager
     def another(self, op: str) -> Iterator[None]:
@@ -315,7 +316,7 @@ class Cores:
             op: the op that is repeated, such as `aten::index_put_`.
         """
         cores = self._available(op)
-        if not cores:
+        if sys.platform != "linux" or not cores:
             yield
             return
         own, move = set(cores), self._moves[op]
@@ -332,7 +333,7 @@ class Cores:
     def _available(self, op: str) -> list[int]:
         """Return the cores of this thread; none when it is not to be moved."""
         moves = self._moves.get(op, 0)
-        if not self._possible or moves >= _MOST_MOVES_OF_SUSPECTS:
+        if sys.platform != "linux" or not self._possible or moves >= _MOST_MOVES_OF_SUSPECTS:
             return []
         if moves >= _MOST_MOVES and op.partition("::")[2].strip("_") not in _SUSPECTS:
             return []

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import threading
 import weakref
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import calling_frame
+from samebits._runtime.processes import KILL
 from samebits.digest import digest_bytes
 from samebits.recording._recorder import is_tensor
 from samebits.recording.probes.batches import BatchLog
@@ -243,7 +243,7 @@ class StateLogProbe:
         due, whole = self._recorder.settings.kill_after, self._n_optimizers >= self._n_before
         if due is not None and (self._steps > due or (self._steps == due and whole)):
             self._recorder.writer.flush()
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), KILL)
 
     def _read_state(self) -> dict[str, Any]:
         """Return the state that a checkpoint restores, or should restore."""
