@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from samebits.errors import SamebitsError, pointer
 from samebits.pytest_plugin.repeated_call import CALL_VARIABLE, RepeatedCall
 from samebits.recording.naming import DEFAULT_FOLDER, next_free
 from samebits.recording.runner import Target
+from samebits.records.notes import NoteCode
 from samebits.report import text
 from samebits.report.style import Style
 from samebits.switches.switch import Control
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _MODULE = "samebits.pytest_plugin.run_test"
 _MOST_CHARACTERS = 80
+# What differs between the runs because they are to differ in it.
+_OF_STRESS = (NoteCode.STRESS, NoteCode.ENVIRONMENT, NoteCode.MORE_OF_ENVIRONMENT)
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,9 @@ def rendered(result: Verification, *, state_only: bool = False) -> str:
         raise KeyboardInterrupt
     if comparison.identical or (state_only and comparison.state == "identical"):
         return ""
-    report = text.render(result, Style(), os.getcwd())
+    kept = tuple(note for note in comparison.notes if note.code not in _OF_STRESS)
+    shown = replace(result, comparison=replace(comparison, notes=kept))
+    report = text.render(shown, Style(), os.getcwd())
     return f"{report}\n{comparison.failure}" if comparison.failure else report
 
 

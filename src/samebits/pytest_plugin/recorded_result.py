@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
-from samebits.digest import digest_bytes
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -93,5 +91,7 @@ def _of_array(array: Any) -> Any:
 
 def _of_bytes(data: bytes) -> Any:
     """Return the digest of bytes as a tensor of 16 bytes."""
+    from samebits.digest import digest_bytes  # which imports torch: the user's code does that first
+
     torch: Any = sys.modules["torch"]
     return torch.tensor(list(digest_bytes(data)), dtype=torch.uint8)

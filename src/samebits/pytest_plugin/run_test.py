@@ -6,6 +6,8 @@ has been made. What the function raised ends the process, so the record has it.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -44,6 +46,7 @@ class Player:
     Attributes:
         made: whether it was made.
         error: what the function raised; None for nothing.
+        failure: the traceback of the test, or of its collection, where that failed; else empty.
         run_folder: see above.
     """
 
@@ -51,6 +54,7 @@ class Player:
         self.__name__ = PLAYER  # by which pytest registers it
         self.made = False
         self.error: BaseException | None = None
+        self.failure = ""
         self.run_folder = run_folder
         self._call = call
 
@@ -85,12 +89,31 @@ class Player:
         config.option.basetemp = os.path.join(self._call.folders[1], f"tmp-{os.getpid()}")
         yield
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_configure(self, config: pytest.Config) -> None:
-        """Leave the cache alone."""
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_configure(self, config: pytest.Config) -> Generator[None]:
+        """Keep the report of pytest from the user, and leave the cache alone."""
+        with contextlib.redirect_stdout(io.StringIO()):  # which the reporter then keeps
+            yield
         for name in _REMEMBERING:
             if config.pluginmanager.has_plugin(name):
                 config.pluginmanager.unregister(name=name)
+
+    def last_line(self) -> str:
+        """Return the last line of the failure that says more than where it is, for a message."""
+        lines = [line[1:].strip() for line in self.failure.splitlines() if line.startswith("E ")]
+        return f" ({lines[0]})" if lines else ""
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep the error of a collection."""
+        self._keep(report)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the error of the test."""
+        self._keep(report)
+
+    def _keep(self, report: pytest.CollectReport | pytest.TestReport) -> None:
+        if not self.failure and report.outcome != "passed":
+            self.failure = report.longreprtext
 
     @staticmethod
     def _switch_off(options: Any) -> None:
@@ -116,6 +139,8 @@ def main() -> None:
         raise player.error
     if player.made:
         return
+    if player.failure:
+        print(player.failure, file=sys.stderr)
     if status in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
         message = (
             f"a fresh process did not find the test {call.test} (pytest ended with status {status}); expected a "
@@ -124,7 +149,7 @@ def main() -> None:
         raise SamebitsError(message, slug="pytest-not-found")
     message = (
         f"in a fresh process the test {call.test} ended (status {status}) before call {call.number} of the "
-        "fixture; expected it to come there as it did the first time"
+        f"fixture; expected it to come there as it did the first time{player.last_line()}"
     )
     raise SamebitsError(message, slug="pytest-not-reached")
 

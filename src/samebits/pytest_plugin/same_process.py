@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
+import sys
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,11 +13,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from samebits.pytest_plugin.fresh_runs import rendered
 from samebits.pytest_plugin.recorded_result import record_result
-from samebits.recording.session import record
+from samebits.recording.session import Ending, RecordingSession
+from samebits.recording.settings import RecordingSettings
+from samebits.records.kinds import Level
+from samebits.rng.states import isolated, seed_sources
 from samebits.verification import verify_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
 T = TypeVar("T")
@@ -26,8 +31,9 @@ def compare_calls(
 ) -> tuple[T, str]:
     """Call a function several times, and compare what it does.
 
-    Generators go on from call to call, unless there is a seed. If two calls differ, it is called twice more,
-    with every operation recorded.
+    Unless there is a seed, all generators get other states before each call, so a function that relies on
+    them gives other bits; in the end they are put back. If two calls differ, it is called twice more, with
+    every operation recorded.
 
     Args:
         function: takes no arguments.
@@ -48,17 +54,33 @@ def compare_calls(
                 break
         if report:
             for number in (1, 2):
-                _call(function, folder / f"op-{number}.sbr", seed, level="op")
+                _call(function, folder / f"op-{number}.sbr", seed, level=Level.OP)
             ops = _report(folder / "op-1.sbr", folder / "op-2.sbr", state_only=state_only)
             report = ops or report
     return first, report
 
 
-def _call(function: Callable[[], T], path: Path, seed: int | None, level: str = "step") -> T:
-    with _control(seed), record(path, level=level):
-        result = function()
-        record_result(result)
+def _call(function: Callable[[], T], path: Path, seed: int | None, level: Level = Level.STEP) -> T:
+    with isolated():
+        seed_sources(secrets.randbits(63))
+        with _control(seed), _recorded(path, level):
+            result = function()
+            record_result(result)
     return result
+
+
+@contextlib.contextmanager
+def _recorded(path: Path, level: Level) -> Iterator[None]:
+    """Record the block as the beginning of a process: the seeds of generators before it are none of its own."""
+    session = RecordingSession(RecordingSettings(str(path), level=level), tuple(sys.argv))
+    session.start()
+    session.watch_draws()
+    try:
+        yield
+    except BaseException as error:
+        session.finish(Ending("failed", failure=f"{type(error).__name__}: {error}"))
+        raise
+    session.finish()
 
 
 def _control(seed: int | None) -> AbstractContextManager[object]:
