@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from samebits.errors import SamebitsError
+from samebits.errors import SamebitsError, pointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -140,8 +140,8 @@ class SamebitsFixture:
             What the function returned here, computed in portable mode.
 
         Raises:
-            AssertionError: it gave other bits, or could not be judged.
-            SamebitsError: an operation has no portable values; `portable-op` and others of portable mode.
+            AssertionError: it gave other bits, an operation has no portable values, or it could not be judged.
+            SamebitsError: `threads` has fewer than two numbers, or one below 1; `usage`.
         """
         __tracebackhide__ = True
         from samebits.pytest_plugin.portable_runs import compare_settings, in_portable_mode
@@ -149,7 +149,10 @@ class SamebitsFixture:
         number = self._next()
         if self._player is not None:
             return self._player.play(number, function)
-        result = in_portable_mode(function)
+        try:
+            result = in_portable_mode(function)
+        except SamebitsError as error:
+            raise AssertionError(f"{error}\n{pointer(error.slug)}") from None
         _fail(compare_settings(self._site(number), seed, tuple(threads)))
         return result
 

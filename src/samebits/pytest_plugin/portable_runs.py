@@ -91,7 +91,10 @@ def compare_settings(site: CallSite, seed: int | None, threads: tuple[int, ...])
         runs: list[ScriptRun] = []
         for number, setting in enumerate(settings, 1):
             runs.append(_run(site, folder / f"run-{number}.sbr", setting, control))
-            report = _unfit(runs[-1], site) or _difference(runs[0], runs[-1])
+            report = _unfit(runs[-1], site)
+            if report:
+                return report
+            report = _difference(runs[0], runs[-1])
             if report:
                 ops = [
                     _run(site, folder / f"op-{at}.sbr", each, control, Level.OP)
@@ -126,8 +129,8 @@ def _difference(first: ScriptRun, second: ScriptRun) -> str:
 
 def _with_settings(report: str, first: Mapping[str, str], second: Mapping[str, str]) -> str:
     names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
-    rows = [f"  {name}: {first.get(name, 'not set')} in run 1, {second.get(name, 'not set')} in the other" for name in names]
-    return "\n".join([report, "", "the settings of the two runs", *rows])
+    rows = [f"  {name}: {first.get(name, 'not set')} and {second.get(name, 'not set')}" for name in names]
+    return "\n".join([report, "", "settings of run 1 and run 2", *rows])
 
 
 def _kernels() -> list[str]:

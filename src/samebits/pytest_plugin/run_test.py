@@ -6,7 +6,6 @@ has been made. What the function raised ends the process, so the record has it.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import sys
@@ -57,6 +56,7 @@ class Player:
         self.failure = ""
         self.run_folder = run_folder
         self._call = call
+        self._stdout = sys.stdout
 
     def play(self, number: int, function: Callable[[], Any]) -> Any:
         """Call the function; if this is the call that was asked for, record its result and end pytest.
@@ -87,13 +87,13 @@ class Player:
         config.args = [self._call.test]
         # Given on the command line it would be emptied, which is another process's.
         config.option.basetemp = os.path.join(self._call.folders[1], f"tmp-{os.getpid()}")
+        self._stdout, sys.stdout = sys.stdout, io.StringIO()  # for the reporter, which writes for nobody
         yield
 
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_configure(self, config: pytest.Config) -> Generator[None]:
-        """Keep the report of pytest from the user, and leave the cache alone."""
-        with contextlib.redirect_stdout(io.StringIO()):  # which the reporter then keeps
-            yield
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Leave the cache alone, and give the test its standard output back: the reporter has its stream."""
+        sys.stdout = self._stdout
         for name in _REMEMBERING:
             if config.pluginmanager.has_plugin(name):
                 config.pluginmanager.unregister(name=name)
