@@ -1,4 +1,4 @@
-"""Whether the output for one sample depends on the batch that it is in, and the first operation that makes it so.
+"""Whether the output for a sample depends on its batch, and the first operation that makes it so.
 
 The first dimension of every tensor in a batch and in an output counts the samples.
 """
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits._runtime.frames import FrameRanks, nearest_site
 from samebits._text.str_enum import StrEnum
 from samebits._torch.core import dispatch_mode_class, is_random
-from samebits._runtime.frames import FrameRanks, nearest_site
 from samebits.digest import digest_many
 from samebits.errors import SamebitsError
 from samebits.recording.distance import KNOWN, Difference, tensor_difference
@@ -310,7 +310,9 @@ def _op_log(log: list[_OpRows], modules: list[str], n: int) -> Any:
 
 
 def _may_have_rows(value: Any, n: int) -> bool:
-    return isinstance(value, torch.Tensor) and value.ndim > 0 and value.shape[0] > 0 and value.shape[0] % n == 0
+    return (
+        isinstance(value, torch.Tensor) and value.ndim > 0 and value.shape[0] > 0 and value.shape[0] % n == 0
+    )
 
 
 @contextlib.contextmanager

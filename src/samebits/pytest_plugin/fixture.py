@@ -140,7 +140,8 @@ class SamebitsFixture:
             What the function returned here, computed in portable mode.
 
         Raises:
-            AssertionError: it gave other bits, an operation has no portable values, or it could not be judged.
+            AssertionError: it gave other bits, an operation has no portable values, or nothing could be
+                judged.
             SamebitsError: `threads` has fewer than two numbers, or one below 1; `usage`.
         """
         __tracebackhide__ = True

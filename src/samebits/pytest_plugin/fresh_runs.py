@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError, pointer
@@ -22,6 +21,7 @@ from samebits.verification import VerifyRequest, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from samebits.pytest_plugin.repeated_call import Start
     from samebits.verification import Verification
@@ -136,9 +136,7 @@ def control_variables(control: Control | None) -> dict[str, str]:
     return {} if control is None else dict(environment_for(control, os.environ).variables)
 
 
-def _request(
-    site: CallSite, folder: Path, runs: int, seed: int | None, *, state_only: bool
-) -> VerifyRequest:
+def _request(site: CallSite, folder: Path, runs: int, seed: int | None, *, state_only: bool) -> VerifyRequest:
     control = None if seed is None else Control(seed=seed)
     return VerifyRequest(
         target=site.target,

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from samebits.pytest_plugin.fixture import SamebitsFixture
     from samebits.pytest_plugin.session_control import SessionControl
 
-_CONTROL = pytest.StashKey["SessionControl"]()
-_START = pytest.StashKey["tuple[tuple[str, ...], dict[str, str]]"]()
+    _CONTROL: pytest.StashKey[SessionControl]
+    _START: pytest.StashKey[tuple[tuple[str, ...], dict[str, str]]]
+
+_CONTROL = pytest.StashKey()
+_START = pytest.StashKey()
 PLAYER = "samebits-player"
 """The name of the plugin that makes a call again."""
 
@@ -52,7 +55,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Note how pytest was started, and begin control, before conftest.py files and tests are imported."""
     early_config.stash[_START] = (tuple(sys.path), dict(os.environ))
     given = early_config.known_args_namespace
-    if not early_config.pluginmanager.has_plugin(PLAYER) and (given.samebits or early_config.getini("samebits")):
+    if not early_config.pluginmanager.has_plugin(PLAYER) and (
+        given.samebits or early_config.getini("samebits")
+    ):
         from samebits.pytest_plugin.session_control import begin
 
         early_config.stash[_CONTROL] = begin(early_config)
@@ -77,7 +82,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Say that tests are under control."""
     control = config.stash.get(_CONTROL, None)
-    return None if control is None else f"samebits: each test under control, seed {control.seed} and its node id"
+    return (
+        None if control is None else f"samebits: each test under control, seed {control.seed} and its node id"
+    )
 
 
 @pytest.hookimpl(hookwrapper=True)

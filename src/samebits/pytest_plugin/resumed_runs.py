@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from samebits.pytest_plugin.fresh_runs import CallSite
 
 
-def check_resuming(
-    site: CallSite, kill_at: tuple[int, ...], seed: int | None, budget: float | None
-) -> str:
+def check_resuming(site: CallSite, kill_at: tuple[int, ...], seed: int | None, budget: float | None) -> str:
     """Run a call whole, then killed and once more in the same folder; return the report of a difference.
 
     Args:

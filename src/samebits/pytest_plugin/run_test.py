@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -20,6 +20,8 @@ from samebits.pytest_plugin.repeated_call import CALL_VARIABLE, RepeatedCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+
+T = TypeVar("T")
 
 # Options of pytest and of plugins that choose other tests, start other processes or write files; the values
 # are those that switch them off. Options of plugins that are not there are not set.
@@ -58,7 +60,7 @@ class Player:
         self._call = call
         self._stdout = sys.stdout
 
-    def play(self, number: int, function: Callable[[], Any]) -> Any:
+    def play(self, number: int, function: Callable[[], T]) -> T:
         """Call the function; if this is the call that was asked for, record its result and end pytest.
 
         Args:
@@ -72,7 +74,7 @@ class Player:
         except BaseException as error:  # noqa: BLE001 - whatever the user's function raises; `main` raises it
             self.error = error
         self.made = True
-        return pytest.exit("the call has been made", returncode=0)
+        pytest.exit("the call has been made", returncode=0)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_load_initial_conftests(self, early_config: pytest.Config) -> Generator[None]:
@@ -143,8 +145,8 @@ def main() -> None:
         print(player.failure, file=sys.stderr)
     if status in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
         message = (
-            f"a fresh process did not find the test {call.test} (pytest ended with status {status}); expected a "
-            "node id that is the same in each process: no random or address in the ids of parameters"
+            f"a fresh process did not find the test {call.test} (pytest ended with status {status}); "
+            "expected a node id that is the same in each process: no random number or address in it"
         )
         raise SamebitsError(message, slug="pytest-not-found")
     message = (

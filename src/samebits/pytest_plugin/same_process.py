@@ -71,7 +71,7 @@ def _call(function: Callable[[], T], path: Path, seed: int | None, level: Level 
 
 @contextlib.contextmanager
 def _recorded(path: Path, level: Level) -> Iterator[None]:
-    """Record the block as the beginning of a process: the seeds of generators before it are none of its own."""
+    """Record the block as if a process began with it: earlier seeds of generators are none of its own."""
     session = RecordingSession(RecordingSettings(str(path), level=level), tuple(sys.argv))
     session.start()
     session.watch_draws()

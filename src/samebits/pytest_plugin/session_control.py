@@ -124,5 +124,3 @@ def _obstacle(config: pytest.Config) -> str:
     if not sys.executable or not is_program or given != sys.argv[1:]:
         return "pytest is not the program of this process (pytest.main, or a worker of xdist elsewhere)"
     return ""
-
-

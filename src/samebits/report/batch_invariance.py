@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 _CAUSES = {
     VarianceCause.RANDOM: "random numbers are drawn, and which ones a sample gets depends on its place",
     VarianceCause.OTHER_SAMPLES: "the operation computes with the other samples of the batch too",
-    VarianceCause.KERNEL: "the kernel rounds in another order for another size of batch: the difference is "
-    "as small as rounding makes it",
-    VarianceCause.UNREPEATABLE: "the same batch gives other bits each time, although all generators were put "
-    "back: see assert_repeatable",
+    VarianceCause.KERNEL: "the kernel rounds in another order for another size of batch; a difference as "
+    "small as this comes from rounding",
+    VarianceCause.UNREPEATABLE: "the same batch gives other bits each time, with all generators put back; "
+    "assert_repeatable says why",
 }
 _REMEDIES = {
     VarianceCause.RANDOM: "call `model.eval()` before, or draw nothing in the forward pass",
@@ -62,7 +62,8 @@ def _placed(found: Variance) -> str:
         Placement.LARGER: f"in a batch of {found.size}",
         Placement.MOVED: "at another place of the batch",
     }
-    return f"{places[found.placement]} than in the batch" if found.placement != Placement.AGAIN else places[found.placement]
+    place = places[found.placement]
+    return place if found.placement == Placement.AGAIN else f"{place} than in the batch"
 
 
 def _distance(difference: Difference) -> str:
