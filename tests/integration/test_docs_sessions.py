@@ -12,6 +12,7 @@ SESSIONS = (
     "docs/how-to/find-a-difference.md",
     "docs/how-to/fix-a-script.md",
     "docs/how-to/resume.md",
+    "docs/how-to/test-with-pytest.md",
     "docs/explanation/how-verify-works.md",
 )
 

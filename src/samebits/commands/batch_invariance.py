@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from samebits._runtime.frames import Site
 
+_UNWRITTEN = ("aten.empty", "aten.new_empty", "aten.resize")  # their memory holds anything
 _LARGEST_ROUNDING = 1e-3  # of the values: more than another order of additions makes of them
 
 
@@ -301,7 +302,8 @@ def _op_log(log: list[_OpRows], modules: list[str], n: int) -> Any:
         ) -> Any:
             given = func(*args, **(kwargs or {}))
             tensors = given if isinstance(given, (list, tuple)) else (given,)
-            rows = tuple(each.clone() for each in tensors if _may_have_rows(each, n))
+            read = () if str(func).startswith(_UNWRITTEN) else tensors
+            rows = tuple(each.clone() for each in read if _may_have_rows(each, n))
             module = next((name for name in reversed(modules) if name), "")
             log.append(_OpRows(str(func), is_random(func), nearest_site(ranks), module, rows))
             return given

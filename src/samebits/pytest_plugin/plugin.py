@@ -64,14 +64,16 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Note how pytest was started where the plugin was loaded late, by a conftest.py.
+    """Refuse options that cannot be met.
 
     Raises:
-        UsageError: the configuration asks for control, and user code has been imported already.
+        UsageError: a budget that is no number; the configuration asks for control, and user code has been
+            imported already.
     """
+    _budget(config)
     if _START in config.stash:
         return
-    config.stash[_START] = (tuple(sys.path), dict(os.environ))
+    config.stash[_START] = (tuple(sys.path), dict(os.environ))  # a conftest.py loaded the plugin
     if config.getini("samebits") and not config.pluginmanager.has_plugin(PLAYER):
         raise pytest.UsageError(
             "samebits = true: too late: a conftest.py loads the plugin, and control must begin before user "
