@@ -1,4 +1,4 @@
-"""Faults that `assert_repeatable` finds in fresh processes: each is named with step, operation, line and cause."""
+"""Faults that `assert_repeatable` finds in fresh processes: step, operation, line and cause are named."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_fault_is_named(cause, tmp_path):
     def test_training(samebits, rate):
         samebits.assert_repeatable(lambda: train())
     """
-    done = run_pytest(tmp_path, source.replace("\n        ", "\n        "))
+    done = run_pytest(tmp_path, source)
 
     assert done.returncode == 1, done.stdout
     assert "first difference: step 0, aten::" in done.stdout

@@ -129,7 +129,8 @@ def test_batches(tmp_path):
         def test_dictionaries(samebits):
             def model(batch):
                 return {"both": batch["a"] * batch["scale"] + batch["b"], "list": [batch["a"]]}
-            samebits.assert_batch_invariant(model, {"a": torch.randn(4, 3), "b": torch.randn(4, 1), "scale": 2.0})
+            batch = {"a": torch.randn(4, 3), "b": torch.randn(4, 1), "scale": 2.0}
+            samebits.assert_batch_invariant(model, batch)
 
         def test_portable(samebits):
             import samebits as package
