@@ -136,7 +136,9 @@ def main() -> None:
     sys.path[:] = list(call.search_path)
     player = Player(call, os.getcwd())
     os.chdir(call.folders[0])
-    status = int(pytest.main(["--capture=no", *call.arguments], plugins=[player]))
+    # pytest reads files itself to rewrite their assertions, and would miss the text of a patch under trial.
+    options = ["--capture=no", "--assert=plain"]
+    status = int(pytest.main([*options, *call.arguments], plugins=[player]))
     if player.error is not None:
         raise player.error
     if player.made:
