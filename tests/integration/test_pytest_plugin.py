@@ -222,7 +222,7 @@ SEEDS = """
 
 def drawn_in(output: str) -> list[str]:
     """The lines of draws that tests printed."""
-    return sorted(line for line in output.splitlines() if line.startswith("drawn"))
+    return sorted(re.findall(r"drawn [\d.e -]+\d", output))
 
 
 def test_each_test_is_seeded_from_its_node_id(tmp_path):
