@@ -6,6 +6,9 @@ Resuming: `DataLoader`, `data`, `checkpoint`. The same bits on any machine: `por
 Hardware that computes wrong: `ReplayGuard`, `Mismatch`, `MismatchKind`, `ReplayMismatchError`.
 Errors: `SamebitsError`, `SamebitsWarning`.
 `import samebits` is light: torch is imported by the first of them that needs it.
+
+PYTEST_DONT_REWRITE: a package with a pytest plugin is rewritten by pytest, which warns if it is imported
+already, as it is in a process that samebits records.
 """
 
 from __future__ import annotations

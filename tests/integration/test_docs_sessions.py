@@ -13,6 +13,7 @@ SESSIONS = (
     "docs/how-to/fix-a-script.md",
     "docs/how-to/share-a-report.md",
     "docs/how-to/resume.md",
+    "docs/how-to/test-with-pytest.md",
     "docs/explanation/how-verify-works.md",
 )
 

@@ -188,8 +188,9 @@ def numpy_state_address() -> tuple[int, int] | None:
 
     `BitGenerator.ctypes.state_address` is documented; the way to the global generator is not.
     """
-    numpy = sys.modules.get("numpy")
-    generator = getattr(getattr(getattr(numpy, "random", None), "mtrand", None), "_rand", None)
+    # Not as an attribute of `numpy`, which would import it, in the middle of whatever waits for that import.
+    random = sys.modules.get("numpy.random")
+    generator = getattr(getattr(random, "mtrand", None), "_rand", None)
     bits = getattr(generator, "_bit_generator", None)
     address = getattr(getattr(bits, "ctypes", None), "state_address", None)
     if not address or type(bits).__name__ != "MT19937":

@@ -1,0 +1,1 @@
+"""The pytest plugin: the option `--samebits` and the fixture `samebits`."""

@@ -1,0 +1,203 @@
+"""The fixture `samebits`: assertions about the bits of what a test runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from samebits.errors import SamebitsError, pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from samebits.pytest_plugin.fresh_runs import CallSite
+    from samebits.pytest_plugin.run_test import Player
+
+T = TypeVar("T")
+
+
+class SamebitsFixture:
+    """Assertions about the bits of what a test runs; the fixture `samebits` is one.
+
+    An assertion that fails raises `AssertionError` with the report of samebits: step, operation, line, cause.
+    So does one that cannot be judged; its report says why.
+
+    Args:
+        site: makes the description of call number N.
+        player: makes a call again, in a process that was started for that; None in the first process.
+    """
+
+    def __init__(self, site: Callable[[int], CallSite], player: Player | None) -> None:
+        self._site = site
+        self._player = player
+        self._calls = 0
+
+    def assert_repeatable(
+        self,
+        function: Callable[[], T],
+        *,
+        fresh: bool = True,
+        runs: int = 2,
+        seed: int | None = None,
+        state_only: bool = False,
+    ) -> T:
+        """Assert that a function gives the same bits each time.
+
+        Compared are parameters, gradients and optimizer states at each step, every value that is read out of
+        a tensor or saved, and what the function returns.
+
+        The function is called here once, so that its errors are those of the test. Then this test is run
+        again up to this call in `runs` fresh processes, which differ in what must not matter: hash seed,
+        addresses, contents of new memory, scheduling of threads.
+
+        Args:
+            function: takes no arguments; a closure or a lambda will do.
+            fresh: False calls it in this process instead, `runs` times. That takes less time and shows less:
+                the hash seed, caches and the state of libraries are those of one process, and no further
+                runs prove the cause. All generators get other states before each call, so the function
+                has to seed those that it uses itself.
+            runs: how many are compared, at least 2.
+            seed: put each run under control with this seed; None runs the function as it is.
+            state_only: values that are only read out, and reach no state, may differ.
+
+        Returns:
+            What the function returned here.
+
+        Raises:
+            AssertionError: it gave other bits, or could not be judged.
+            SamebitsError: `runs` is below 2 or `seed` is no seed; `usage`, `seed`.
+        """
+        __tracebackhide__ = True
+        _check_runs(runs, seed)
+        if not fresh:
+            from samebits.pytest_plugin.same_process import compare_calls
+
+            result, report = compare_calls(function, runs=runs, seed=seed, state_only=state_only)
+            _fail(report)
+            return result
+        number = self._next()
+        if self._player is not None:
+            return self._player.play(number, function)
+        result = function()
+        from samebits.pytest_plugin.fresh_runs import check_repeating
+
+        _fail(check_repeating(self._site(number), runs=runs, seed=seed, state_only=state_only))
+        return result
+
+    def assert_resumable(
+        self,
+        train: Callable[[Path], Any],
+        *,
+        kill_at: Sequence[int] = (),
+        seed: int | None = None,
+        budget: float | None = None,
+    ) -> None:
+        """Assert that a training which was killed goes on with the same bits as one that never stopped.
+
+        Args:
+            train: gets a folder. It trains to its end, and saves checkpoints there as it goes; if the folder
+                has a checkpoint, it goes on from that.
+            kill_at: numbers of optimizer steps after which it is killed (SIGKILL), each in a run of its own;
+                empty for two that suit the length of the training.
+            seed: put each run under control with this seed; None runs it as it is.
+            budget: seconds after which no further kill is begun; None for no end.
+
+        Raises:
+            AssertionError: a resumed run gave other bits: the report names what was not restored. Or it could
+                not be judged: nothing was resumed, or the training does not repeat.
+            SamebitsError: `kill_at` has a number that is not positive (`usage`), or is beyond the training's
+                last step (`resume-kill-late`).
+        """
+        __tracebackhide__ = True
+        number = self._next()
+        if self._player is not None:
+            folder = Path(self._player.run_folder)
+            self._player.play(number, lambda: train(folder))
+            return
+        from samebits.pytest_plugin.resumed_runs import check_resuming
+
+        with TemporaryDirectory() as name:  # errors of the training are those of the test
+            train(Path(name))
+        _fail(check_resuming(self._site(number), tuple(kill_at), seed, budget))
+
+    def assert_portable(
+        self, function: Callable[[], T], *, seed: int | None = None, threads: Sequence[int] = ()
+    ) -> T:
+        """Assert that a function gives the same bits with any number of threads and any instruction set.
+
+        It runs in portable mode: here once, then in fresh processes, one with the plainest kernels of
+        samebits and of the libraries, the others with the best ones. An operation that portable mode does not
+        cover is an error that names it and its line.
+
+        Args:
+            function: takes no arguments.
+            seed: put each run under control with this seed; None runs the function as it is.
+            threads: the number of threads of each run; empty for one run with 1 and one with several.
+
+        Returns:
+            What the function returned here, computed in portable mode.
+
+        Raises:
+            AssertionError: it gave other bits, an operation has no portable values, or nothing could be
+                judged.
+            SamebitsError: `threads` has fewer than two numbers, or one below 1; `usage`.
+        """
+        __tracebackhide__ = True
+        from samebits.pytest_plugin.portable_runs import compare_settings, in_portable_mode
+
+        number = self._next()
+        if self._player is not None:
+            return self._player.play(number, function)
+        try:
+            result = in_portable_mode(function)
+        except SamebitsError as error:
+            raise AssertionError(f"{error}\n{pointer(error.slug)}") from None
+        _fail(compare_settings(self._site(number), seed, tuple(threads)))
+        return result
+
+    def assert_batch_invariant(self, model: Callable[[Any], Any], batch: Any) -> None:
+        """Assert that the output for one sample has the same bits alone and in any batch.
+
+        Each row of the batch is computed alone, in two halves, in a batch of twice the size, and at other
+        places of the batch; generators are put back before each. Gradients are not looked at.
+
+        Args:
+            model: a module or a function of the batch. Its outputs (tensors, in any lists, tuples and dicts)
+                have one row for each sample.
+            batch: a tensor whose first dimension counts the samples, or lists, tuples and dicts of such; what
+                is no tensor is given to each call as it is. At least 2 samples.
+
+        Raises:
+            AssertionError: a row has other bits: the message names the operation, its line and module, the
+                row, and by how much they differ.
+            SamebitsError: the batch has no or differing numbers of samples, or the outputs have no row for
+                each; `usage`.
+        """
+        __tracebackhide__ = True
+        from samebits.commands.batch_invariance import first_variance
+        from samebits.report.batch_invariance import render
+
+        found = first_variance(model, batch)
+        _fail("" if found is None else render(found, os.getcwd()))
+
+    def _next(self) -> int:
+        self._calls += 1
+        return self._calls
+
+
+def _fail(report: str) -> None:
+    """Fail the test with a report; an empty one is no failure."""
+    __tracebackhide__ = True
+    if report:
+        raise AssertionError(report)
+
+
+def _check_runs(runs: int, seed: int | None) -> None:
+    from samebits.rng.seeds import check_seed
+
+    if not isinstance(runs, int) or runs < 2:
+        raise SamebitsError(f"runs is {runs!r}; expected a whole number from 2", slug="usage")
+    if seed is not None:
+        check_seed(seed)

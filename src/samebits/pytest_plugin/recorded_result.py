@@ -1,0 +1,97 @@
+"""What a function returns, made part of the record: its tensors, arrays, numbers and texts."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import sys
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_DEEPEST = 20
+
+
+def record_result(result: Any) -> None:
+    """Have the recording of this process see a value, as if it was saved; without one nothing happens.
+
+    Objects with a `state_dict` (models, optimizers) count by it, dataclasses by their fields. An object
+    without defined contents does not count. The order of lists and of dicts counts, that of sets does not.
+
+    Args:
+        result: any value.
+    """
+    import torch
+
+    leaves = dict(_leaves(result, "result", 0))
+    if leaves:
+        torch.save(leaves, io.BytesIO())
+
+
+def _leaves(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
+    """Yield the parts of a value as tensors, each with its path."""
+    torch: Any = sys.modules["torch"]
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, torch.Tensor):
+        yield name, value.detach()
+    elif isinstance(value, torch.Generator):
+        yield name, value.get_state()
+    elif callable(getattr(value, "state_dict", None)) and not isinstance(value, type):
+        yield from _leaves(value.state_dict(), name, depth + 1)
+    elif isinstance(value, Mapping):
+        yield from _entries(value.items(), name, depth)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+        yield from _entries(fields, name, depth)
+    elif isinstance(value, AbstractSet):
+        texts = sorted(repr(item) for item in value if isinstance(item, (str, int, float, bytes)))
+        yield from _entries(enumerate(texts), name, depth)
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray)):
+        yield from _entries(enumerate(value), name, depth)
+    else:
+        tensor = _tensor(value)
+        if tensor is not None:
+            yield name, tensor
+
+
+def _entries(entries: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
+    for position, (key, value) in enumerate(entries):
+        label = key if isinstance(key, (str, int)) else position
+        yield from _leaves(value, f"{name}.{label}", depth + 1)
+
+
+def _tensor(value: Any) -> Any:
+    """Return a number, a text or an array as a tensor; None for another object."""
+    torch: Any = sys.modules["torch"]
+    numpy = sys.modules.get("numpy")
+    if isinstance(value, bool):
+        return torch.tensor(value)
+    if isinstance(value, int):
+        return torch.tensor(value) if -(2**63) <= value < 2**63 else _of_bytes(str(value).encode())
+    if isinstance(value, (float, complex)):
+        return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else torch.complex128)
+    if isinstance(value, (str, bytes, bytearray)):
+        return _of_bytes(value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value))
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        return _of_array(numpy.asarray(value))
+    return None
+
+
+def _of_array(array: Any) -> Any:
+    torch: Any = sys.modules["torch"]
+    try:
+        return torch.from_numpy(array.copy())
+    except (TypeError, ValueError):  # text, objects, or a dtype that torch lacks
+        return None if array.dtype.hasobject else _of_bytes(array.tobytes())
+
+
+def _of_bytes(data: bytes) -> Any:
+    """Return the digest of bytes as a tensor of 16 bytes."""
+    from samebits.digest import digest_bytes  # which imports torch: the user's code does that first
+
+    torch: Any = sys.modules["torch"]
+    return torch.tensor(list(digest_bytes(data)), dtype=torch.uint8)

@@ -1,0 +1,74 @@
+"""The report of a sample whose output depends on its batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from samebits.commands.batch_invariance import Placement, Variance, VarianceCause
+from samebits.report.remedy import Sources, quotation, shown_site
+from samebits.report.style import Style, number, row
+
+if TYPE_CHECKING:
+    from samebits.recording.distance import Difference
+
+_CAUSES = {
+    VarianceCause.RANDOM: "random numbers are drawn, and which ones a sample gets depends on its place",
+    VarianceCause.OTHER_SAMPLES: "the operation computes with the other samples of the batch too",
+    VarianceCause.KERNEL: "the kernel rounds in another order for another size of batch; a difference as "
+    "small as this comes from rounding",
+    VarianceCause.UNREPEATABLE: "the same batch gives other bits each time, with all generators put back; "
+    "assert_repeatable says why",
+}
+_REMEDIES = {
+    VarianceCause.RANDOM: "call `model.eval()` before, or draw nothing in the forward pass",
+    VarianceCause.OTHER_SAMPLES: "call `model.eval()` before, so that batch normalisation uses its "
+    "running averages; other statistics over the batch cannot be invariant",
+    VarianceCause.KERNEL: "compute in portable mode (`with samebits.portable():`), whose kernels round in "
+    "one order for every size",
+}
+
+
+def render(found: Variance, folder: str) -> str:
+    """Return the report.
+
+    Args:
+        found: the first difference.
+        folder: paths below it are shown without it.
+    """
+    style = Style()
+    lines = style.titled("different", f"sample {found.row} has other bits {_placed(found)}: {found.output}")
+    lines += [""]
+    if found.op:
+        lines += style.titled("first difference", f"sample {found.row}, {found.op}")
+    if found.site is not None:
+        lines.append(f"  {shown_site(found.site, folder)}")
+        lines += quotation(found.site, Sources(folder, own=True), style)
+    lines.append("")
+    if found.module:
+        lines += row("module", found.module, style)
+    if found.difference is not None:
+        lines += row("what came out", _distance(found.difference), style)
+    lines += row("cause", f"{found.cause}: {_CAUSES[found.cause]}", style)
+    if found.cause in _REMEDIES:
+        lines += row("remedy", _REMEDIES[found.cause], style)
+    return "\n".join(lines)
+
+
+def _placed(found: Variance) -> str:
+    places = {
+        Placement.AGAIN: "when the same batch is computed again",
+        Placement.ALONE: "alone",
+        Placement.PART: f"in a batch of {found.size} of these samples",
+        Placement.LARGER: f"in a batch of {found.size}",
+        Placement.MOVED: "at another place of the batch",
+    }
+    place = places[found.placement]
+    return place if found.placement == Placement.AGAIN else f"{place} than in the batch"
+
+
+def _distance(difference: Difference) -> str:
+    text = f"{number(difference.elements)} of {number(difference.total)} elements differ"
+    if difference.max_abs is None:
+        return text
+    ulp = "" if difference.max_ulp is None else f" ({number(difference.max_ulp)} ULP)"
+    return f"{text}, by up to {difference.max_abs:.4g}{ulp}"

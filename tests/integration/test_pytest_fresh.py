@@ -1,0 +1,145 @@
+"""The fixture where fresh processes make its call again: clean tests pass, with other plugins too."""
+
+from __future__ import annotations
+
+import pytest
+from pytest_support import line_of, run_pytest
+
+CLEAN = """
+    @pytest.fixture
+    def inputs(tmp_path):
+        (tmp_path / "data").write_text("0.5")
+        return [torch.full((8, 4), float((tmp_path / "data").read_text()))] * 3
+
+    class TestTraining:
+        @pytest.mark.parametrize("scale", [1.0, 2.0], ids=["a b", "c::[d]/e"])
+        def test_it(self, samebits, inputs, scale, monkeypatch, capsys):
+            monkeypatch.chdir("/")
+            monkeypatch.setenv("OF_TEST", "1")
+            print("printed")
+            first = samebits.assert_repeatable(lambda: fit(x * scale for x in inputs))
+            assert capsys.readouterr().out == "printed\\n"
+            assert first.weight.shape == (2, 4)
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("-n", "2"),
+        ("--cov=.", "--cov-report=term", "--cov-fail-under=50"),
+        ("-p", "no:cacheprovider", "-x", "-k", "it", "--junitxml=out.xml", "--basetemp=temporary"),
+        ("--samebits", "-W", "error"),
+    ],
+    ids=["xdist", "coverage", "options", "control"],
+)
+def test_clean_tests_pass(options, tmp_path):
+    done = run_pytest(tmp_path, CLEAN, *options)
+
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
+    records = tmp_path / ".samebits"
+    assert [path.name for path in records.iterdir()] == [".gitignore"]
+
+
+def test_pytest_randomly_seeds_nothing_in_fresh_processes(tmp_path):
+    source = """
+        def test_it(samebits):
+            samebits.assert_repeatable(lambda: fit([torch.full((8, 4), random.random())]))  # the fault
+    """
+    options = ("-p", "randomly", "-p", "pytest_randomly", "--samebits-budget=0")
+    done = run_pytest(tmp_path, source, *options[2:])
+
+    assert "1 failed" in done.stdout, done.stdout
+    assert "unseeded-python" in done.stdout
+    assert f"test_it.py:{line_of(tmp_path, '# the fault')}" in done.stdout
+
+
+def test_what_only_a_fresh_process_lacks_is_explained(tmp_path):
+    source = """
+        import os
+        def test_it(samebits):
+            if os.path.exists("flag"):
+                raise RuntimeError("was here before")
+            open("flag", "w").close()
+            samebits.assert_repeatable(clean)
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert "1 failed" in done.stdout, done.stdout
+    assert "not judged: " in done.stdout
+    assert "RuntimeError: was here before" in done.stdout
+
+
+def test_the_second_call_of_a_test_is_found(tmp_path):
+    source = """
+        def test_it(samebits):
+            samebits.assert_repeatable(clean)
+            names = {"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"}
+            samebits.assert_repeatable(lambda: (clean(), list(names)))  # the fault
+    """
+    done = run_pytest(tmp_path, source, "--samebits-budget=0")
+
+    assert "1 failed" in done.stdout, done.stdout
+    assert f"test_it.py:{line_of(tmp_path, '# the fault')}: AssertionError" in done.stdout
+
+
+RESUMING = """
+    def train(folder, *, whole):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        file, start = folder / "last.pt", 0
+        if file.exists():
+            saved = torch.load(file)
+            start = saved["step"]
+            model.load_state_dict(saved["model"])
+            if whole:
+                optimizer.load_state_dict(saved["optimizer"])
+                torch.set_rng_state(saved["rng"])
+        for step in range(start, 6):
+            loss = model(torch.randn(8, 4)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            torch.save({"step": step + 1, "model": model.state_dict(), "optimizer": optimizer.state_dict(),
+                        "rng": torch.get_rng_state()}, file)
+
+    def test_whole(samebits):
+        samebits.assert_resumable(lambda folder: train(folder, whole=True), kill_at=[4])
+
+    def test_part(samebits):
+        samebits.assert_resumable(lambda folder: train(folder, whole=False), kill_at=[4])
+"""
+
+
+def test_resuming(tmp_path):
+    done = run_pytest(tmp_path, RESUMING)
+
+    assert "1 failed, 1 passed" in done.stdout, done.stdout
+    assert "FAILED test_it.py::test_part" in done.stdout
+    assert "- optimizer: " in done.stdout
+    assert "- generator: torch's CPU generator" in done.stdout
+
+
+PORTABLE = """
+    def test_covered(samebits):
+        samebits.assert_portable(lambda: fit(torch.linspace(0, 1, 64).reshape(16, 4) for _ in range(2)))
+
+    def test_threads(samebits):
+        samebits.assert_portable(lambda: fit([torch.ones(8, 4) * torch.get_num_threads()]))  # the fault
+
+    def test_uncovered(samebits):
+        samebits.assert_portable(lambda: torch.fft.fft(torch.ones(8)))  # not covered
+"""
+
+
+def test_portable_mode(tmp_path):
+    done = run_pytest(tmp_path, PORTABLE)
+
+    assert "2 failed, 1 passed" in done.stdout, done.stdout
+    assert f"test_it.py:{line_of(tmp_path, '# the fault')} in test_threads" in done.stdout
+    assert "OMP_NUM_THREADS: 1 and " in done.stdout
+    assert (
+        f"aten._fft_r2c.default at {tmp_path}/test_it.py:{line_of(tmp_path, '# not covered')}" in done.stdout
+    )

@@ -1,0 +1,331 @@
+"""The pytest plugin where no fresh process makes a call again: options, control, same process, batches."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from cli_support import environment
+from pytest_support import again, line_of, run_pytest
+
+FAULTS = {
+    "unseeded-torch": "fit([torch.randn(8, 4)])",
+    "unseeded-numpy": "fit(torch.from_numpy(np.random.rand(8, 4)).float() for _ in range(3))",
+    "unseeded-python": "fit(torch.full((8, 4), random.random()) for _ in range(3))",
+    "wall-clock": "fit(torch.full((8, 4), time.time() % 1) for _ in range(3))",
+}
+
+
+@pytest.mark.parametrize("cause", FAULTS)
+def test_a_fault_is_named_in_the_same_process(cause, tmp_path):
+    source = f"""
+        def train():
+            return {FAULTS[cause]}  # the fault
+
+        def test_training(samebits):
+            samebits.assert_repeatable(train, fresh=False)
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert done.returncode == 1, done.stdout
+    assert "first difference: step 0, aten::" in done.stdout
+    assert f"test_it.py:{line_of(tmp_path, '# the fault')} in train" in done.stdout
+    assert f"cause         {cause}" in done.stdout
+
+
+def test_clean_functions_pass_in_the_same_process(tmp_path):
+    source = """
+        class TestClean:
+            def test_method(self, samebits):
+                model = samebits.assert_repeatable(clean, fresh=False, runs=3)
+                assert model.weight.shape == (2, 4)
+
+        @pytest.mark.parametrize("rate", [0.1, 0.2])
+        def test_closure(samebits, rate):
+            samebits.assert_repeatable(lambda: fit(torch.full((8, 4), rate) for _ in range(2)), fresh=False)
+
+        def test_seed_of_control(samebits):
+            samebits.assert_repeatable(lambda: fit([torch.rand(8, 4) + random.random()]), fresh=False, seed=3)
+
+        def test_results_of_all_kinds(samebits):
+            result = {"loss": 0.5, "names": ["a", "b"], "set": {"x", "y"}, "array": np.arange(3), "n": 2**70,
+                      "none": None, "model": clean(), "object": object()}
+            samebits.assert_repeatable(lambda: (clean(), result), fresh=False)
+
+        def test_generators_are_put_back(samebits):
+            torch.manual_seed(5); random.seed(5); np.random.seed(5)
+            samebits.assert_repeatable(clean, fresh=False)
+            drawn = torch.rand(()).item(), random.random(), np.random.rand()
+            torch.manual_seed(5); random.seed(5); np.random.seed(5)
+            assert drawn == (torch.rand(()).item(), random.random(), np.random.rand())
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert done.returncode == 0, done.stdout
+    assert "6 passed" in done.stdout
+    assert not (tmp_path / ".samebits").exists()
+
+
+def test_what_differs_in_the_result_counts(tmp_path):
+    source = """
+        def test_time(samebits):
+            samebits.assert_repeatable(lambda: (clean(), time.time()), fresh=False)
+
+        def test_text(samebits):
+            samebits.assert_repeatable(lambda: (clean(), str(time.time_ns())), fresh=False)
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert "2 failed" in done.stdout, done.stdout
+    assert re.search(r"- time\.time at test_it\.py:\d+ gave different values", done.stdout)
+    assert re.search(r"- time\.time_ns at test_it\.py:\d+ gave different values", done.stdout)
+
+
+def test_the_function_s_own_error_is_the_test_s(tmp_path):
+    source = """
+        def test_broken(samebits):
+            samebits.assert_repeatable(lambda: 1 / 0)
+
+        def test_skipped(samebits):
+            samebits.assert_repeatable(lambda: pytest.skip("no data here"), fresh=False)
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert "1 failed, 1 skipped" in done.stdout, done.stdout
+    assert "ZeroDivisionError" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("assert_repeatable(clean, runs=1)", "runs is 1; expected a whole number from 2"),
+        ("assert_repeatable(clean, seed=-1)", "seed"),
+        ("assert_portable(clean, threads=(1,))", "threads is (1,); expected at least two numbers"),
+        (
+            "assert_resumable(lambda folder: None, kill_at=[0])",
+            "kill_at has 0; expected whole numbers from 1",
+        ),
+        ("assert_batch_invariant(clean, torch.rand(1, 4))", "these numbers of samples: 1; expected"),
+        (
+            "assert_batch_invariant(lambda x: x.sum(), torch.rand(3, 4))",
+            "a batch of 3 samples gave output ()",
+        ),
+    ],
+)
+def test_bad_arguments_are_refused(call, found, tmp_path):
+    done = run_pytest(tmp_path, f"def test_it(samebits):\n    samebits.{call}\n")
+
+    assert "1 failed" in done.stdout, done.stdout
+    assert found in done.stdout
+
+
+def test_batches(tmp_path):
+    source = """
+        def test_elementwise(samebits):
+            samebits.assert_batch_invariant(torch.nn.ReLU(), torch.randn(5, 3))
+
+        def test_dictionaries(samebits):
+            def model(batch):
+                return {"both": batch["a"] * batch["scale"] + batch["b"], "list": [batch["a"]]}
+            batch = {"a": torch.randn(4, 3), "b": torch.randn(4, 1), "scale": 2.0}
+            samebits.assert_batch_invariant(model, batch)
+
+        def test_portable(samebits):
+            import samebits as package
+            model = torch.nn.Sequential(torch.nn.Linear(512, 64), torch.nn.ReLU(), torch.nn.Linear(64, 4))
+            with package.portable():
+                samebits.assert_batch_invariant(model, torch.randn(16, 512))
+
+        def test_averages_in_eval(samebits):
+            model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.BatchNorm1d(8)).eval()
+            samebits.assert_batch_invariant(model, torch.randn(4, 8))
+
+        class Twice(torch.nn.Module):
+            def forward(self, x):
+                return torch.stack([x, x + 1], dim=2)
+
+        def test_buffers_are_put_back(samebits):
+            model = torch.nn.BatchNorm1d(8)
+            with pytest.raises(AssertionError):
+                samebits.assert_batch_invariant(torch.nn.Sequential(Twice(), model), torch.randn(4, 8))
+            assert model.num_batches_tracked.item() == 0 and model.running_mean.eq(0).all()
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert "5 passed" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "cause", "op"),
+    [
+        ("torch.nn.Dropout()", "random", "aten.bernoulli_"),
+        ("lambda x: x - x.mean(0)  # here", "other-samples", "aten.sub"),
+        ("lambda x: x * torch.rand(len(x), 1)", "random", "aten.rand"),
+    ],
+)
+def test_a_batch_that_matters_is_explained(model, cause, op, tmp_path):
+    source = f"""
+        def test_it(samebits):
+            model = {model}
+            samebits.assert_batch_invariant(model, torch.randn(6, 3))
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert "1 failed" in done.stdout, done.stdout
+    assert f"cause         {cause}:" in done.stdout
+    assert op in done.stdout
+    assert "test_it.py:" in done.stdout
+
+
+def test_the_module_of_a_variant_operation_is_named(tmp_path):
+    source = """
+        class Centred(torch.nn.Module):
+            def forward(self, x):
+                return x - x.mean(0)
+
+        def test_it(samebits):
+            net = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Sequential(torch.nn.Tanh(), Centred()))
+            samebits.assert_batch_invariant(net, torch.randn(6, 3))
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert "1 failed" in done.stdout, done.stdout
+    assert "module        1.1" in done.stdout
+    assert f"test_it.py:{line_of(tmp_path, 'x - x.mean(0)')} in Centred.forward" in done.stdout
+
+
+# --samebits
+
+SEEDS = """
+    def test_drawn():
+        print("drawn", torch.rand(()).item(), random.random(), np.random.rand())
+
+    def test_other():
+        print("drawn", torch.rand(()).item(), random.random(), np.random.rand())
+
+    def test_flags():
+        assert torch.are_deterministic_algorithms_enabled()
+
+    def test_flags_are_set_again():
+        torch.use_deterministic_algorithms(False)
+
+    def test_flags_after_that():
+        assert torch.are_deterministic_algorithms_enabled()
+
+    def test_hash_seed():
+        import sys
+        assert sys.flags.hash_randomization == 0
+"""
+
+
+def drawn_in(output: str) -> list[str]:
+    """The lines of draws that tests printed."""
+    return sorted(re.findall(r"drawn [\d.e -]+\d", output))
+
+
+def test_each_test_is_seeded_from_its_node_id(tmp_path):
+    first = run_pytest(tmp_path, SEEDS, "-s", "--samebits")
+    reversed_ = again(tmp_path, "-s", "--samebits", "test_it.py::test_other", "test_it.py::test_drawn")
+    other = again(tmp_path, "-s", "--samebits", "--samebits-seed", "1", "-k", "drawn or other")
+
+    assert first.returncode == 0, first.stdout
+    assert "samebits: each test under control, seed 0" in first.stdout
+    assert len(set(drawn_in(first.stdout))) == 2
+    assert drawn_in(first.stdout) == drawn_in(reversed_.stdout)
+    assert not set(drawn_in(first.stdout)) & set(drawn_in(other.stdout))
+
+
+def test_control_holds_in_workers_of_xdist(tmp_path):
+    alone = run_pytest(tmp_path, SEEDS, "-s", "--samebits")
+    spread = again(tmp_path, "-rP", "--samebits", "-n", "2")
+
+    assert spread.returncode == 0, spread.stdout
+    assert drawn_in(alone.stdout) == drawn_in(spread.stdout)
+
+
+def test_an_ini_option_switches_it_on(tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\nsamebits = true\nsamebits_seed = 1\n")
+    by_ini = run_pytest(tmp_path, SEEDS, "-s")
+    (tmp_path / "pytest.ini").unlink()
+    by_option = again(tmp_path, "-s", "--samebits", "--samebits-seed=1")
+
+    assert by_ini.returncode == 0, by_ini.stdout
+    assert drawn_in(by_ini.stdout) == drawn_in(by_option.stdout) != []
+
+
+def test_control_begins_before_user_code_is_imported(tmp_path):
+    (tmp_path / "conftest.py").write_text("import random\nprint('conftest drew', random.random())\n")
+    runs = [run_pytest(tmp_path, "def test_it(): pass", "-s", "--samebits").stdout for _ in range(2)]
+
+    lines = [[line for line in text.splitlines() if line.startswith("conftest drew")] for text in runs]
+    assert lines[0] == lines[1] != []
+
+
+def test_too_late_is_refused(tmp_path):
+    (tmp_path / "test_it.py").write_text("def test_it(): pass\n")
+    code = "import pytest, sys; sys.exit(pytest.main(['--samebits']))"
+    variables = environment()
+    variables.pop("PYTHONHASHSEED", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--samebits: too late: " in done.stderr
+    assert "PYTHONHASHSEED" in done.stderr
+
+
+def test_a_bad_seed_is_refused(tmp_path):
+    done = run_pytest(tmp_path, "def test_it(): pass", "--samebits", "--samebits-seed", "x")
+
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "seed" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_a_bad_budget_is_refused(tmp_path):
+    done = run_pytest(tmp_path, "def test_it(samebits): pass", "--samebits-budget", "soon")
+
+    assert done.returncode != 0
+    assert "--samebits-budget soon: expected a number of seconds from 0" in done.stdout
+
+
+# The plugin in sessions of people who do not use it
+
+NOT_LOADED = (
+    "torch",
+    "numpy",
+    "samebits.verification",
+    "samebits.recording",
+    "samebits.pytest_plugin.fixture",
+)
+
+
+def test_an_unused_plugin_imports_nothing(tmp_path):
+    source = f"""
+        import sys
+        def test_it():
+            assert "samebits.pytest_plugin.plugin" in sys.modules
+            assert [name for name in {NOT_LOADED!r} if name in sys.modules] == []
+    """
+    (tmp_path / "test_light.py").write_text("\n".join(line[8:] for line in source.splitlines()))
+    done = again(tmp_path, "test_light.py")
+
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_plugin_can_be_blocked(tmp_path):
+    (tmp_path / "test_it.py").write_text("def test_it(): pass\n")
+    done = again(tmp_path, "-p", "no:samebits")
+
+    assert done.returncode == 0, done.stdout
+
+
+def test_options_are_explained():
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=False
+    )
+
+    assert all(name in done.stdout for name in ("--samebits ", "--samebits-seed=N", "--samebits-budget="))
