@@ -64,7 +64,7 @@ def documentation_address() -> str:
         addresses = metadata.metadata("samebits").get_all("Project-URL") or []
     except metadata.PackageNotFoundError:  # run from a folder of sources
         return ""
-    named = dict(address.split(", ", 1) for address in addresses)
+    named: dict[str, str] = dict(address.split(", ", 1) for address in addresses)
     return named.get("Documentation", "").rstrip("/")
 
 

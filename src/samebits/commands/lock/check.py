@@ -80,7 +80,8 @@ def _checked(lock: LockFile, entry: LockEntry, options: CheckOptions) -> EntryRe
     options.announce(f"{entry.name}: a run")
     made = run(recipe, "run", inventory=True)
     if made.failed:
-        return EntryResult(entry, "not_judged", made, error=_failure(made))
+        error = _failure(made)
+        return EntryResult(entry, "not_judged", made, error=(str(error), error.slug))
     mismatch = first_mismatch(entry.rows, made.rows)
     if mismatch is None:
         return EntryResult(entry, "identical", made)
@@ -93,9 +94,10 @@ def _checked(lock: LockFile, entry: LockEntry, options: CheckOptions) -> EntryRe
         return replace(result, error=(str(error), error.slug))
 
 
-def _failure(made: LockRun) -> tuple[str, str]:
+def _failure(made: LockRun) -> SamebitsError:
     why = (made.info.failure if made.info is not None else "") or f"exit status {made.status}"
-    return f"the run failed: {why}; expected one that ends as the locked one did", "lock-run-failed"
+    message = f"the run failed: {why}; expected one that ends as the locked one did"
+    return SamebitsError(message, slug="lock-run-failed")
 
 
 def make_entry(entry: LockEntry, lock: LockFile, options: CheckOptions) -> LockEntry:
@@ -117,8 +119,7 @@ def make_entry(entry: LockEntry, lock: LockFile, options: CheckOptions) -> LockE
     options.announce(f"{entry.name}: a run")
     made = run(recipe, "run", inventory=True)
     if made.failed or made.info is None:
-        message, slug = _failure(made)
-        raise SamebitsError(message, slug=slug)
+        raise _failure(made)
     options.announce(f"{entry.name}: a second run, to see whether it gives the same bits")
     again = run(replace(recipe, output="nothing"), "again")
     if again.failed or first_mismatch(made.rows, again.rows) is not None:
