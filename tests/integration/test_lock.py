@@ -206,29 +206,32 @@ def test_another_instruction_set_is_drift_of_the_platform(project):
     assert entry["operation"]["inputs_equal"] is True
 
 
+def install(shelf: Path, version: str, act: str) -> None:
+    """Install a release of a package as pip does, in place of an earlier one."""
+    for old in shelf.glob("kernels*"):
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+    (shelf / "kernels.py").write_text(f"import torch\n\ndef act(h):\n    return {act}\n")
+    facts = shelf / f"kernels-{version}.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: kernels\nVersion: {version}\n")
+    (facts / "RECORD").write_text(f"kernels.py,,\n{facts.name}/METADATA,,\n")
+
+
 def test_an_operation_of_another_machine_is_named_by_the_record_beside_the_lock(project):
     """What cannot be set here: a package of the environment that computes otherwise."""
     shelf = project.parent / "site-packages"
     shelf.mkdir()
-    (shelf / "kernels.py").write_text("import torch\n\ndef act(h):\n    return torch.tanh(h * 0.5) * h\n")
-    facts = shelf / "kernels-1.0.dist-info"
-    facts.mkdir()
-    for version in ("1.0", "2.0"):
-        (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: kernels\nVersion: {version}\n")
-        (facts / "RECORD").write_text("kernels.py,,\nkernels-1.0.dist-info/METADATA,,\n")
-        if version == "1.0":
-            own = MODEL.replace(
-                "import torch\n",
-                "import torch\nimport kernels\n\nclass Act(torch.nn.Module):\n"
-                "    def forward(self, h):\n        return kernels.act(h)\n",
-            )
-            commit(project, "kernels", model=own.replace("torch.nn.SiLU()", "Act()"))
-            assert samebits(project, "check", "--update", PYTHONPATH=str(shelf)).returncode == 0
-            commit(project, "a new lock")
-            assert checked(project, PYTHONPATH=str(shelf))["verdict"] == "identical"
-            (shelf / "kernels.py").write_text(
-                "import torch\n\ndef act(h):\n    return torch.tanh(0.5 * h + 1e-7) * h\n"
-            )
+    install(shelf, "1.0", "torch.tanh(h * 0.5) * h")
+    own = MODEL.replace(
+        "import torch\n",
+        "import torch\nimport kernels\n\nclass Act(torch.nn.Module):\n"
+        "    def forward(self, h):\n        return kernels.act(h)\n",
+    )
+    commit(project, "kernels", model=own.replace("torch.nn.SiLU()", "Act()"))
+    assert samebits(project, "check", "--update", PYTHONPATH=str(shelf)).returncode == 0
+    commit(project, "a new lock")
+    assert checked(project, PYTHONPATH=str(shelf))["verdict"] == "identical"
+    install(shelf, "2.0", "torch.tanh(0.5 * h + 1e-7) * h")
     entry = checked(project, PYTHONPATH=str(shelf))
     assert (entry["blame"], entry["proof"]) == ("platform", "inferred")
     assert any("kernels" in line for line in entry["platform"])
