@@ -241,18 +241,12 @@ def locked_environment(info: RunInfo) -> dict[str, Any]:
     Variables that control sets are left out, because the control is in the lock.
     """
     environment = info.environment
-    packages = table_at(environment, "distributions")
-    imported = {
-        name: row.get("version")
-        for name, row in packages.items()
-        if isinstance(row, dict) and row.get("imported")
-    }
     facts = {
         "machine": _chosen(table_at(environment, "machine"), _MACHINE),
         "python": table_at(environment, "python"),
         "torch": _chosen(table_at(environment, "torch"), _TORCH),
         "variables": _variables(info),
-        "packages": imported or table_at(environment, "packages"),
+        "packages": table_at(environment, "packages"),
         "code": _digests_of(table_at(environment, "code")),
         "data": {"files": _digests_of(table_at(environment, "data", "files"), ("size", "count"))},
     }
