@@ -100,6 +100,7 @@ def one_case(kind: str, number: int, folder: Path, mutator: Any) -> tuple[Wrong,
     other = mutator.write(rng, path)
     begun = time.process_time()
     wrong: Wrong = ("", "")
+    refusal = ""
     try:
         if kind == "checkpoints":
             read_checkpoint(path, number, terminal)
@@ -107,11 +108,12 @@ def one_case(kind: str, number: int, folder: Path, mutator: Any) -> tuple[Wrong,
             (read_log if kind == "logs" else read_record)(path, other, number, terminal)
     except SamebitsError as error:
         terminal.write(f"{error}\n")
-        if _wanted_memory(error) and not _is_refused_by_sqlite(path):
-            wrong = ("memory", _whole_trace(error))
+        refusal = _whole_trace(error) if _wanted_memory(error) else ""
     except Exception:  # noqa: BLE001 - that is what is looked for
         wrong = ("traceback", traceback.format_exc()[-2500:])
     seconds = time.process_time() - begun
+    if refusal and not _is_refused_by_sqlite(path):
+        wrong = ("memory", refusal)
     return wrong if wrong[0] else _broken_limit(seconds, terminal.getvalue()), seconds
 
 

@@ -189,7 +189,7 @@ def numpy_state_address() -> tuple[int, int] | None:
     `BitGenerator.ctypes.state_address` is documented; the way to the global generator is not.
     """
     # Not as an attribute of `numpy`, which would import it, in the middle of whatever waits for that import.
-    random = sys.modules.get("numpy.random")
+    random = getattr(sys.modules.get("numpy"), "__dict__", {}).get("random")
     generator = getattr(getattr(random, "mtrand", None), "_rand", None)
     bits = getattr(generator, "_bit_generator", None)
     address = getattr(getattr(bits, "ctypes", None), "state_address", None)

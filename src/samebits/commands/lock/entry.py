@@ -6,6 +6,7 @@ import json
 import math
 import os
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from samebits.comparison.step_digests import StepDigest, merged, step_digests
@@ -26,6 +27,7 @@ _SINGLE = 100  # steps at the beginning that have a row each
 _GROUPS = 100  # rows for all later ones
 _DIGITS = 7
 _MOST_NUMBERS = 3
+_NUMBERS = {"backward": "loss", "read": "read"}  # what a lock calls the values of a run (`ValueLog`)
 _DIGEST_SHOWN = 16  # digits of the SHA-256 of a file
 _LONGEST = 200
 _MACHINE = ("architecture", "processor", "instructions", "libc")
@@ -189,10 +191,12 @@ def _numbers(path: str) -> dict[int, list[tuple[str, float]]]:
     except (OSError, ValueError):  # they only illustrate the digests
         return {}
     for line in lines:
-        if isinstance(line, list) and len(line) == 4 and line[0] in ("backward", "read"):
-            value = float(line[3])
-            numbers.setdefault(int(line[2]), []).append(("loss" if line[0] == "backward" else "read", value))
-    return {step: sorted(pairs, key=lambda pair: pair[0] != "loss") for step, pairs in numbers.items()}
+        if not isinstance(line, list):  # the last line
+            continue
+        source, _, step, value = line
+        if source in _NUMBERS:
+            numbers.setdefault(int(step), []).append((_NUMBERS[source], float(value)))
+    return {step: sorted(pairs, key=itemgetter(0)) for step, pairs in numbers.items()}
 
 
 def rounded(value: float) -> float:
