@@ -245,6 +245,8 @@ def test_old_code_that_gives_other_bits_here_too_is_both(project):
     commit(project, "train more slowly", train=TRAIN.replace("lr=0.125", "lr=0.0625"))
     entry = checked(project, ATEN_CPU_CAPABILITY="default")
     assert entry["blame"] == "change-and-platform"
+    assert entry["settings"] == {"ATEN_CPU_CAPABILITY": None}
+    assert entry["operation"]["op"] == "aten::silu.default"  # of the platform, not of the change
 
 
 def test_without_git_the_code_is_blamed_only_if_nothing_else_differs(project):

@@ -11,7 +11,7 @@ from samebits._text import files
 from samebits.cli.lock import check_options
 from samebits.cli.output import STATUS
 from samebits.cli.terminal import Phases, style_of, write
-from samebits.commands.lock.check import check_entry, make_entry
+from samebits.commands.lock.checking import check_entry, make_entry
 from samebits.commands.lock.entry import first_mismatch
 from samebits.commands.lock.file import DEFAULT, read_lock, write_lock
 from samebits.commands.lock.old_code import Repository
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from samebits.commands.lock.check import CheckOptions
+    from samebits.commands.lock.checking import CheckOptions
     from samebits.commands.lock.entry import LockEntry
     from samebits.commands.lock.file import LockFile
     from samebits.commands.lock.outcome import EntryResult

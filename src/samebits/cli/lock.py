@@ -18,7 +18,7 @@ from samebits.cli.options import (
 )
 from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import Phases, write
-from samebits.commands.lock.check import CheckOptions, make_entry
+from samebits.commands.lock.checking import CheckOptions, make_entry
 from samebits.commands.lock.entry import LockEntry, own_command
 from samebits.commands.lock.file import DEFAULT, LockFile, check_name, read_lock, write_lock
 from samebits.errors import EXIT_IDENTICAL, SamebitsError

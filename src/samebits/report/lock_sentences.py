@@ -92,7 +92,7 @@ def _of_data(result: EntryResult) -> str:
 
 def _of_platform(result: EntryResult) -> str:
     if result.settings:
-        return "with the settings of the lock, this machine gives its bits"
+        return "with the settings of the lock, its code gives its bits here"
     if result.proof is Proof.TRIED:
         return "the code of the lock gives other bits here than it gave then"
     promise = ". Portable mode promises the same bits: please report this" if result.entry.is_portable else ""

@@ -56,13 +56,14 @@ def render(results: Sequence[EntryResult], root: str, folder: str) -> str:
 def _result(result: EntryResult, root: str, folder: str) -> dict[str, Any]:
     rule = _NOT_JUDGED if result.verdict == "not_judged" else str(result.blame or _DIFFERENT)
     text = f"{result.entry.name}: {sentences.summary(result)}"
+    places = [_location(*each) for each in _places(result, root, folder)]
     details = lock_text.render([result], Style(width=100), folder)
     return {
         "ruleId": rule,
         "level": "error",
         "message": {"text": f"{text}\n\n{details}"},
-        "locations": [_location(*each) for each in _places(result, root, folder)][:1],
-        "relatedLocations": [_location(*each) for each in _places(result, root, folder)][1:],
+        "locations": places[:1],
+        "relatedLocations": places[1:],
     }
 
 

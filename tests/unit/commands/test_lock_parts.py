@@ -117,6 +117,15 @@ def test_the_first_mismatch_is_found():
     assert first_mismatch(rows, numbers) is None
 
 
+def test_a_text_that_git_would_take_for_an_option_is_no_commit(tmp_path):
+    """`git log --output=FILE` writes a file."""
+    path = tmp_path / "samebits.lock"
+    write_lock(LockFile(path, {"train": entry(commit="--output=x")}))
+    with pytest.raises(SamebitsError) as caught:
+        read_lock(path)
+    assert caught.value.slug == "lock-damaged"
+
+
 def git(folder, *words) -> None:
     """Run git, as somebody."""
     names = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
@@ -150,7 +159,7 @@ def test_a_file_that_was_added_or_removed_is_one_hunk(repository):
     """The whole file."""
     (repository.root / "a.py").unlink()
     assert [hunk.after for hunk in _hunks(repository, ("HEAD", ""), "a.py")] == [()]
-    assert reverted("", [Hunk("a.py", 1, ("x\n",), (), 1)]) == "x\n"
+    assert reverted("", [Hunk("a.py", 1, ("x\n",), ())]) == "x\n"
 
 
 def test_the_working_tree_can_be_checked_out(repository, tmp_path_factory):

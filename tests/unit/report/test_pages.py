@@ -244,12 +244,12 @@ def test_a_shared_page_has_no_secret_and_no_home(monkeypatch):
     monkeypatch.setenv("HOME", "/home/ada")
     blocks = (
         Paragraph("token=ghp_0123456789abcdefghijABCDEFGHIJ012345 in /home/ada/x.py"),
-        CodeLine("/work/y.py"),
+        CodeLine("/project/y.py"),
     )
-    page = Page("t", "v", "bad", "a", Facts((("command", "/work/train.py --password hunter2hunter2"),)),
+    page = Page("t", "v", "bad", "a", Facts((("command", "/project/train.py --password hunter2hunter2"),)),
                 (Section("s", "S", blocks),))  # fmt: skip
 
-    shared = repr(shareable(page, "/work"))
+    shared = repr(shareable(page, "/project"))
 
     assert "ghp_" not in shared
     assert "hunter2" not in shared

@@ -13,7 +13,7 @@ from samebits.commands.lock.entry import here_as_locked
 from samebits.commands.lock.old_code import Repository
 from samebits.commands.lock.operations import compared, traced
 from samebits.commands.lock.outcome import Blame, Obstacle, Proof
-from samebits.commands.lock.runs import explained, run
+from samebits.commands.lock.recipe import explained, run, run_failure
 from samebits.commands.lock.settings import settings_of_lock, those_needed
 from samebits.commands.lock.trees import Trees
 from samebits.comparison.environments import compare_environments
@@ -24,24 +24,28 @@ if TYPE_CHECKING:
     from samebits.commands.lock.case import Case
     from samebits.commands.lock.old_code import Commit
     from samebits.commands.lock.outcome import EntryResult, RestoredSetting
-    from samebits.commands.lock.runs import LockRun, Recipe
+    from samebits.commands.lock.recipe import LockRun, Recipe
 
 
 def attribute(case: Case) -> EntryResult:
     """Find out whose a mismatch is.
 
     Raises:
-        SamebitsError: a run cannot be started, or its record cannot be read.
+        SamebitsError: a run cannot be started, or its record cannot be read; the second run failed
+            (`lock-run-failed`).
         KeyboardInterrupt: by Ctrl-C.
     """
     case.announce("a second run, to see whether the bits are chance")
-    if not case.gives_same(run(case.short, "again")):
+    again = run(case.short, "again")
+    if again.failed:
+        raise run_failure(again)
+    if not case.gives_same(again):
         return _nondeterminism(case)
     case = _with_environments(case)
     if case.result.inputs:
         return _changed_inputs(case)
     if case.result.platform:
-        return _platform(case.blamed(Blame.PLATFORM, Proof.INFERRED))
+        return _platform(case.blamed(Blame.PLATFORM, Proof.INFERRED), case.short)
     return replace(case.result, blame=Blame.UNRECORDED)
 
 
@@ -60,8 +64,6 @@ def _with_environments(case: Case) -> Case:
     differences = compare_environments(case.entry.info, here_as_locked(made.info)).differences
     inputs = tuple(each for each in differences if each.strength is Strength.INPUT)
     platform = tuple(each for each in differences if each.strength is not Strength.INPUT)
-    if case.entry.is_portable:
-        platform = tuple(each for each in platform if each.fact.path[:1] in (("packages",), ("python",)))
     return replace(case, result=replace(case.result, inputs=inputs, platform=platform))
 
 
@@ -83,7 +85,7 @@ def _changed_inputs(case: Case) -> EntryResult:
         if old.failed:
             return _without_old_code(_with_obstacle(case, Obstacle.OLD_CODE_FAILED))
         if not case.gives_lock(old):
-            return _old_code_differs(case, old)
+            return _old_code_differs(case, old, trees.recipe(commit.sha, {}))
         case.announce("the commit and the lines that changed the bits")
         change = find_change(repository, commit, trees.gives_lock)
         operations = compared(case, trees.recipe(change.good.sha, {}), case.short)
@@ -99,8 +101,8 @@ def _old_commit(case: Case, repository: Repository | None) -> tuple[Commit | Non
     return commit, Obstacle.SHALLOW if repository.is_shallow else Obstacle.NO_COMMIT
 
 
-def _old_code_differs(case: Case, old: LockRun) -> EntryResult:
-    """Return the result where the old code does not give the bits of the lock here either."""
+def _old_code_differs(case: Case, old: LockRun, recipe: Recipe) -> EntryResult:
+    """Return the result where the old code, whose recipe is given, does not give the bits of the lock."""
     assert old.info is not None  # noqa: S101 - for the type checker
     left = compare_environments(case.entry.info, here_as_locked(old.info)).differences
     inputs = tuple(each for each in left if each.strength is Strength.INPUT)
@@ -109,7 +111,7 @@ def _old_code_differs(case: Case, old: LockRun) -> EntryResult:
     if not case.result.platform:
         return replace(case.result, blame=Blame.UNRECORDED)
     blame = Blame.PLATFORM if case.gives_same(old) else Blame.BOTH
-    return _platform(case.blamed(blame, Proof.TRIED))
+    return _platform(case.blamed(blame, Proof.TRIED), recipe)
 
 
 def _with_obstacle(case: Case, obstacle: Obstacle) -> Case:
@@ -127,21 +129,25 @@ def _without_old_code(case: Case) -> EntryResult:
 # ---- the platform differs
 
 
-def _platform(case: Case) -> EntryResult:
-    """Find the setting that changes the bits, if it can be set here, and the operation that changed."""
+def _platform(case: Case, recipe: Recipe) -> EntryResult:
+    """Find the setting that changes the bits, if it can be set here, and the operation that changed.
+
+    Args:
+        case: what is known.
+        recipe: of the code that the lock was made with.
+    """
+
+    def gives_lock(settings: tuple[RestoredSetting, ...]) -> bool:
+        return case.gives_lock(run(_with_settings(recipe, settings), "settings"))
+
     settings = settings_of_lock(case.entry.environment, case.result.platform)
     if settings:
         case.announce("with the settings of the lock")
-        if _gives_lock(case, settings):
-            settings = those_needed(settings, lambda some: _gives_lock(case, some))
-            operations = compared(case, _with_settings(case.short, settings), case.short)
+        if gives_lock(settings):
+            settings = those_needed(settings, gives_lock)
+            operations = compared(case, _with_settings(recipe, settings), recipe)
             return replace(case.result, settings=settings, proof=Proof.TRIED, operations=operations)
-    operations = traced(case)
-    return replace(case.result, operations=operations, traced=operations is not None)
-
-
-def _gives_lock(case: Case, settings: tuple[RestoredSetting, ...]) -> bool:
-    return case.gives_lock(run(_with_settings(case.short, settings), "settings"))
+    return replace(case.result, operations=traced(case, recipe))
 
 
 def _with_settings(recipe: Recipe, settings: tuple[RestoredSetting, ...]) -> Recipe:

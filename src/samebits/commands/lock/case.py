@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from samebits.commands.lock.entry import LockEntry, LockRow
     from samebits.commands.lock.file import LockFile
     from samebits.commands.lock.outcome import Blame, EntryResult, Proof
-    from samebits.commands.lock.runs import LockRun, Recipe
+    from samebits.commands.lock.recipe import LockRun, Recipe
 
     Announce = Callable[[str], None]
 

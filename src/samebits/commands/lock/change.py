@@ -96,13 +96,13 @@ def _hunks(repository: Repository, commits: tuple[str, str], name: str) -> Itera
     before, after = (repository.text_at(commit, name) for commit in commits)
     if before is None or after is None:
         if before is not None or after is not None:
-            yield Hunk(name, 1, _lines(before), _lines(after), 1)
+            yield Hunk(name, 1, _lines(before), _lines(after))
         return
     old, new = _lines(before), _lines(after)
     for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
-        hunk = Hunk(name, c + 1, old[a:b], new[c:d], a + 1)
+        hunk = Hunk(name, c + 1, old[a:b], new[c:d])
         if not _is_idle(after, hunk):
             yield hunk
 

@@ -28,7 +28,7 @@ _GROUPS = 100  # rows for all later ones
 _DIGITS = 7
 _MOST_NUMBERS = 3
 _NUMBERS = {"backward": "loss", "read": "read"}  # what a lock calls the values of a run (`ValueLog`)
-_DIGEST_SHOWN = 16  # digits of the SHA-256 of a file
+DIGEST_SHOWN = 16  # digits of the SHA-256 of a file
 _LONGEST = 200
 _MACHINE = ("architecture", "processor", "instructions", "libc")
 _TORCH = (
@@ -275,7 +275,7 @@ def _chosen(table: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 def _digests_of(files: dict[str, Any], keys: Sequence[str] = ()) -> dict[str, Any]:
     return {
-        name: {"sha256": sha256[:_DIGEST_SHOWN], **{key: int(fact_at(row, key) or 0) for key in keys}}
+        name: {"sha256": sha256[:DIGEST_SHOWN], **{key: int(fact_at(row, key) or 0) for key in keys}}
         for name, row in files.items()
         if isinstance(sha256 := fact_at(row, "sha256"), str)
     }

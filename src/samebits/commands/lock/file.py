@@ -147,12 +147,19 @@ def _decoded(name: str, table: dict[str, Any]) -> LockEntry:
         steps=int(table["steps"]),
         rows=tuple(_row(key, text) for key, text in table["digests"].items()),
         interventions=tuple(map(str, table.get("interventions", ()))),
-        max_steps=table.get("max_steps"),
+        max_steps=int(table["max_steps"]) if "max_steps" in table else None,
         environment=_unpacked(table.get("environment", {})),
-        commit=str(table.get("commit", "")),
+        commit=_commit(table.get("commit", "")),
         samebits=str(table["samebits"]),
         trace=int(table.get("trace", 0)),
     )
+
+
+def _commit(name: str) -> str:
+    """Return the name of a commit; git would take another text for an option."""
+    if not re.fullmatch(r"([0-9a-f]{40}|[0-9a-f]{64})?", name):
+        raise ValueError("the name of the commit")
+    return name
 
 
 def _row(key: str, text: str) -> LockRow:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from samebits.commands.lock.entry import DIGEST_SHOWN
 from samebits.environment.repository import ask_git
 from samebits.errors import SamebitsError
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 _MOST_COMMITS = 200
 _LARGEST = 1 << 20  # bytes of a text
-_SHOWN = 16  # digits of a SHA-256 in a lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Repository:
         return bool((_git(self.root, "status", "--porcelain", "--untracked-files=no") or b"").strip())
 
     def commit_with(self, code: Mapping[str, str], recorded: str, lock: Path) -> Commit | None:
-        """Return the latest commit that has the code of a lock.
+        """Return a commit that has the code of a lock.
 
         Args:
             code: the beginning of the SHA-256 of each file of code, by name.
@@ -92,16 +92,6 @@ class Repository:
     def commits_since(self, commit: str) -> tuple[Commit, ...]:
         """Return the commits after one, up to the one that is checked out, the oldest first."""
         return tuple(reversed(self._log("--first-parent", f"{commit}..HEAD")))
-
-    def line_commit(self, file: str, line: int) -> Commit | None:
-        """Return the commit that last changed a line; None for one that is not committed."""
-        answer = _git(self.root, "blame", "--porcelain", "-L", f"{line},{line}", "--", file)
-        words = (answer or b"").decode(errors="replace").split("\n")
-        sha = words[0].partition(" ")[0]
-        if not sha.strip("0"):
-            return None
-        subject = next((word[8:] for word in words if word.startswith("summary ")), "")
-        return Commit(sha, subject)
 
     def changed_files(self, first: str, second: str = "") -> tuple[str, ...]:
         """Return the names of the files that differ between two commits, or a commit and the working tree."""
@@ -189,7 +179,7 @@ class Repository:
     def _sha256(self, blob: str) -> str:
         if blob not in self._digests:
             data = _git(self.root, "cat-file", "blob", blob)
-            self._digests[blob] = "" if data is None else hashlib.sha256(data).hexdigest()[:_SHOWN]
+            self._digests[blob] = "" if data is None else hashlib.sha256(data).hexdigest()[:DIGEST_SHOWN]
         return self._digests[blob]
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from samebits.commands.lock.runs import run_operations
+from samebits.commands.lock.recipe import run_operations
 from samebits.errors import SamebitsError
 from samebits.verification import verify_records, with_kept_values
 
 if TYPE_CHECKING:
     from samebits.commands.lock.case import Case
-    from samebits.commands.lock.runs import Recipe
+    from samebits.commands.lock.recipe import Recipe
     from samebits.verification import Verification
 
 _LEAD = 2  # steps with their operations before the one that differs
@@ -39,8 +39,12 @@ def compared(case: Case, first: Recipe, second: Recipe) -> Verification | None:
     return None
 
 
-def traced(case: Case) -> Verification | None:
+def traced(case: Case, recipe: Recipe) -> Verification | None:
     """Compare with the record beside the lock, which holds the operations of its first steps.
+
+    Args:
+        case: which step differs.
+        recipe: of the code that the lock was made with.
 
     Returns:
         None if there is no such record, it ends before the step that differs, or it shows nothing.
@@ -50,11 +54,12 @@ def traced(case: Case) -> Verification | None:
     if not case.entry.trace or not trace.is_file() or (last is not None and last >= case.entry.trace):
         return None
     case.announce("the operation at which the bits part from those of the other machine")
-    made = run_operations(replace(case.short, max_steps=case.entry.trace), "trace")
+    made = run_operations(replace(recipe, max_steps=case.entry.trace), "trace")
     if made.failed:
         return None
     try:
         result = with_kept_values(verify_records(str(trace), made.record))
-    except SamebitsError:  # the record beside the lock is damaged, or of another version
+    except SamebitsError as error:  # the record beside the lock is damaged, or of another version
+        case.announce(f"no operation is named, because of the record beside the lock: {error}")
         return None
     return result if result.comparison.verdict == "different" and result.comparison.findings else None

@@ -11,7 +11,7 @@ from samebits._text.str_enum import StrEnum
 if TYPE_CHECKING:
     from samebits.commands.lock.entry import LockEntry, Mismatch
     from samebits.commands.lock.old_code import Commit
-    from samebits.commands.lock.runs import LockRun
+    from samebits.commands.lock.recipe import LockRun
     from samebits.comparison.environments import EnvironmentDifference
     from samebits.comparison.results import Verdict
     from samebits.verification import Verification
@@ -63,14 +63,12 @@ class Hunk:
         line: number of the first line in the changed file, from 1.
         before: the old lines.
         after: the new ones.
-        old_line: number of the first of the old lines.
     """
 
     file: str
     line: int
     before: tuple[str, ...]
     after: tuple[str, ...]
-    old_line: int = 0
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,6 @@ class EntryResult:
         change: the change of the code.
         settings: with these as in the lock, the bits are those of the lock.
         operations: the comparison of two runs with every operation, which shows where the difference begins.
-        traced: whether that compares with the record beside the lock, and so with the other machine.
         seconds: of all of it.
     """
 
@@ -142,5 +139,4 @@ class EntryResult:
     change: Change | None = None
     settings: tuple[RestoredSetting, ...] = ()
     operations: Verification | None = None
-    traced: bool = False
     seconds: float = 0.0

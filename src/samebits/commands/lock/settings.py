@@ -28,7 +28,7 @@ _CAPABILITIES = {
         ("ONEDNN_MAX_CPU_ISA", "AVX2"),
         ("MKL_ENABLE_INSTRUCTIONS", "AVX2"),
     ),
-}  # fmt: skip
+}
 
 
 def settings_of_lock(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.commands.lock.change import WORKING_TREE
-from samebits.commands.lock.runs import run
+from samebits.commands.lock.recipe import run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from samebits.commands.lock.case import Case
     from samebits.commands.lock.old_code import Repository
-    from samebits.commands.lock.runs import LockRun, Recipe
+    from samebits.commands.lock.recipe import LockRun, Recipe
 
 
 class Trees:
@@ -59,4 +60,6 @@ class Trees:
         """Tell whether a tree gives the bits of the lock."""
         shown = f"commit {commit[:10]}" if commit != WORKING_TREE else "the working tree"
         self._case.announce(f"{shown} with {', '.join(texts)} as before" if texts else shown)
-        return self._case.gives_lock(self.run(commit, texts))
+        made = self.run(commit, texts)
+        shutil.rmtree(self._scratch / str(self._count), ignore_errors=True)
+        return self._case.gives_lock(made)

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from samebits.verification import Verification
 
 _RUNS = 4  # until two of them differ
-
-KEPT_BYTES = 1 << 20
-"""Bytes of tensors that a record of operations keeps, to say how far values are apart."""
+_KEPT_BYTES = 1 << 20  # of tensors in a record of operations, to say how far values are apart
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,6 @@ class Recipe:
         interventions: their names.
         folder: in which it runs.
         records: folder for the records.
-        overlay: other text for some source files (`RecordingSettings`).
         environment: variables beside this program's own.
         without: names of variables of this program that the run does not have.
         moved: real path of another tree of the code, and of the user's own in whose place it is run.
@@ -56,7 +53,6 @@ class Recipe:
     interventions: tuple[str, ...]
     folder: Path
     records: Path
-    overlay: tuple[tuple[str, str], ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     without: frozenset[str] = frozenset()
     moved: tuple[str, str] | None = None
@@ -123,7 +119,7 @@ def run_operations(recipe: Recipe, name: str, *, first: int = 0) -> LockRun:
         record=str(recipe.records / f"{name}{SUFFIX}"),
         level=Level.OP,
         first_op_step=first,
-        keep_bytes=KEPT_BYTES,
+        keep_bytes=_KEPT_BYTES,
         keep_from_step=first,
     )
     return _made(recipe, settings, "")
@@ -135,13 +131,11 @@ def _made(recipe: Recipe, settings: RecordingSettings, values: str) -> LockRun:
         output=recipe.output,
         environment=_variables(recipe),
         folder=str(recipe.folder),
-        limit_s=None,
     )
     settings = replace(
         settings,
         control=recipe.control,
         interventions=recipe.interventions,
-        overlay=recipe.overlay,
         moved=recipe.moved,
         max_steps=recipe.max_steps,
         progress=recipe.progress,
@@ -155,6 +149,13 @@ def _made(recipe: Recipe, settings: RecordingSettings, values: str) -> LockRun:
     failed = has_failed(made)
     rows = () if failed or settings.level is Level.OP else rows_of(settings.record, values)
     return LockRun(settings.record, made.info, rows, failed, made.status)
+
+
+def run_failure(made: LockRun) -> SamebitsError:
+    """Return the error of a run that did not end as it should; `lock-run-failed`."""
+    why = (made.info.failure if made.info is not None else "") or f"exit status {made.status}"
+    message = f"the run failed: {why}; expected one that ends as the locked one did"
+    return SamebitsError(message, slug="lock-run-failed")
 
 
 def _variables(recipe: Recipe) -> dict[str, str]:

@@ -14,14 +14,14 @@ from samebits.commands.lock.attribution import attribute
 from samebits.commands.lock.case import Case
 from samebits.commands.lock.entry import LockEntry, first_mismatch, here_as_locked
 from samebits.commands.lock.outcome import EntryResult
-from samebits.commands.lock.runs import Recipe, check_script, run, run_operations
+from samebits.commands.lock.recipe import Recipe, check_script, run, run_failure, run_operations
 from samebits.environment import fact_at
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
     from samebits.commands.lock.case import Announce
     from samebits.commands.lock.file import LockFile
-    from samebits.commands.lock.runs import LockRun
+    from samebits.commands.lock.recipe import LockRun
 
 _LARGEST_TRACE = 1 << 24  # bytes
 
@@ -80,7 +80,7 @@ def _checked(lock: LockFile, entry: LockEntry, options: CheckOptions) -> EntryRe
     options.announce(f"{entry.name}: a run")
     made = run(recipe, "run", inventory=True)
     if made.failed:
-        error = _failure(made)
+        error = run_failure(made)
         return EntryResult(entry, "not_judged", made, error=(str(error), error.slug))
     mismatch = first_mismatch(entry.rows, made.rows)
     if mismatch is None:
@@ -92,12 +92,6 @@ def _checked(lock: LockFile, entry: LockEntry, options: CheckOptions) -> EntryRe
         return attribute(Case(lock, recipe, result, lambda what: options.announce(f"{entry.name}: {what}")))
     except SamebitsError as error:  # the verdict stands
         return replace(result, error=(str(error), error.slug))
-
-
-def _failure(made: LockRun) -> SamebitsError:
-    why = (made.info.failure if made.info is not None else "") or f"exit status {made.status}"
-    message = f"the run failed: {why}; expected one that ends as the locked one did"
-    return SamebitsError(message, slug="lock-run-failed")
 
 
 def make_entry(entry: LockEntry, lock: LockFile, options: CheckOptions) -> LockEntry:
@@ -119,10 +113,12 @@ def make_entry(entry: LockEntry, lock: LockFile, options: CheckOptions) -> LockE
     options.announce(f"{entry.name}: a run")
     made = run(recipe, "run", inventory=True)
     if made.failed or made.info is None:
-        raise _failure(made)
+        raise run_failure(made)
     options.announce(f"{entry.name}: a second run, to see whether it gives the same bits")
     again = run(replace(recipe, output="nothing"), "again")
-    if again.failed or first_mismatch(made.rows, again.rows) is not None:
+    if again.failed:
+        raise run_failure(again)
+    if first_mismatch(made.rows, again.rows) is not None:
         raise _not_repeatable(entry, made, again)
     written = replace(
         entry,
@@ -155,8 +151,11 @@ def _write_trace(entry: LockEntry, lock: LockFile, recipe: Recipe, options: Chec
     options.announce(f"{entry.name}: the operations of its first steps")
     most = entry.trace if entry.max_steps is None else min(entry.trace, entry.max_steps)
     made = run_operations(replace(recipe, max_steps=most, output="nothing"), "trace")
-    if made.failed or os.path.getsize(made.record) > _LARGEST_TRACE:
-        options.announce(f"{entry.name}: the record of its operations is too large to keep, and was left out")
+    why = f"failed: {run_failure(made)}" if made.failed else ""
+    if os.path.getsize(made.record) > _LARGEST_TRACE:
+        why = "is too large to keep"
+    if why:
+        options.announce(f"{entry.name}: the record of its operations {why}; the lock goes without it")
         return 0
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(made.record, path)
