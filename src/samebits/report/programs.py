@@ -124,7 +124,11 @@ def reason(result: ProgramComparison) -> str:
         rest = equal + _accepted_words(result) if result.before else "it is the first of all"
         return f"{_called(first)} is the first tensor that differs; {rest}"
     if result.why is Why.OTHER_CALLS:
-        return f"{_calls_words(result.other_calls[0])}; all tensors that both programs have are equal"
+        ended = result.open_ended
+        calls = next(each for each in result.other_calls if not ended[0 if each.first < each.second else 1])
+        equal = "equal, or within the tolerance" if result.accepted else "equal"
+        which = "all that could be read" if result.unreadable else "all tensors that both programs have"
+        return f"{_calls_words(calls)}; {which} are {equal}"
     if result.why is not None:
         return _REASONS[result.why]
     tensors = f"{count(result.tensors, 'tensor')} under {count(result.names, 'name')} of both programs"
@@ -160,7 +164,7 @@ def _accepted_words(result: ProgramComparison) -> str:
 
 def _first(first: Row, style: Style, folder: str) -> list[str]:
     places = first.first, first.second
-    lines = row("tensor", _identity(first), style)
+    lines = row("tensor", _called(first.first), style)
     for letter, place in zip("AB", places, strict=True):
         named = f", named {_shown(place.name)} there" if place.name != first.first.name else ""
         lines += row(letter, f"{describe(place.info)}{_at(place.site, folder)}{named}", style)
@@ -175,12 +179,8 @@ def _first(first: Row, style: Style, folder: str) -> list[str]:
     return lines
 
 
-def _identity(first: Row) -> str:
-    return _called(first.first)
-
-
 def _calls(first: Row) -> str:
-    text = f"{number(first.differing)} of {number(first.calls)} differ"
+    text = f"{number(first.differing)} of {number(first.calls)} have other bits"
     if first.last is not None and first.last.differing is not None:
         text += f"; the last by {_amount(first.last)}"
     return text
@@ -196,7 +196,7 @@ def difference_words(pair: Row) -> str:
     if relation is Relation.OTHER_SIZE:
         return "the shapes differ, and cannot be compared element by element"
     if relation is Relation.SAME_VALUES:
-        return f"the same values; only {_form_words(infos)}"
+        return f"the same values{_kept_words(distance)}; only {_form_words(infos)}"
     if relation is Relation.PART and distance.part is not None:
         part, smaller = (
             distance.part,
@@ -206,7 +206,7 @@ def difference_words(pair: Row) -> str:
         where = f"{part.kept} of {part.of} along dimension {part.dimension}"
         return f"{smaller} has the {side} {where}; these are equal"
     if relation is Relation.ROUNDED:
-        return f"the dtypes differ; rounded to {distance.ulp_dtype} both are equal"
+        return f"the dtypes differ; rounded to {distance.ulp_dtype} both are equal{_kept_words(distance)}"
     also = ""
     if relation is Relation.TRANSPOSED:
         order = ", ".join(map(str, distance.permutation))
@@ -214,6 +214,11 @@ def difference_words(pair: Row) -> str:
     elif relation is Relation.REORDERED:
         also = "the same elements in another order"
     return "; ".join(part for part in (amount, also) if part)
+
+
+def _kept_words(distance: Distance) -> str:
+    """Say of which elements a sentence is true, where the records do not have all of them."""
+    return f" in the {number(distance.compared)} elements that were kept" if distance.is_sample else ""
 
 
 def _form_words(infos: tuple[Any, Any]) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import samebits
+from samebits.comparison.programs import _series
+from samebits.comparison.programs import judge_programs as judge_programs_module
 from samebits.comparison.programs.judge_programs import judge_programs
 from samebits.comparison.programs.outcome import How, Name, Relation, Source, Tolerance, Why
 from samebits.records.creation import finalize
@@ -123,8 +126,25 @@ def test_a_tolerance_ends_at_the_first_call_beyond_it(compare):
 
     result = compare(taps(("x", X), ("x", X), ("x", X)), theirs, tolerance=Tolerance(ulp=1))
 
-    assert (result.rows[0].first.call, result.rows[0].differing) == (1, 2)
+    assert (result.rows[0].first.call, result.rows[0].differing) == (1, 3)
     assert result.rows[0].last.max_ulp == 1
+
+
+def test_what_could_not_be_read_in_both_is_not_equal():
+    """Both then have the same digest, of zeros; after it, one that is equal."""
+    pair = []
+    for _ in range(2):
+        series = _series.Series()
+        for seq, digest in enumerate((bytes(16), b"x" * 16)):
+            series.add(SimpleNamespace(seq=seq, step=0, thread="", digests=(digest,)), 0, per_step=False)
+        pair.append(series)
+    assert judge_programs_module._Pair(tap_name("x"), tap_name("x"), *pair).unequal() == [(0, 0)]
+
+
+def test_a_path_that_is_another_without_its_prefix_is_not_lost():
+    """`net.drop` becomes `drop`, and a module of that name is there already."""
+    named = {Name(Source.MODULE, name): _series.Series() for name in ("net.drop", "drop")}
+    assert len(_series._shortened(named, "net.")) == 2
 
 
 def test_other_names_are_matched_by_contents_and_then_by_shape(compare):

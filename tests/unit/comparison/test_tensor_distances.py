@@ -49,6 +49,13 @@ def distance(a, b):
         (BIG, BIG.flip(1), Relation.REORDERED),
         (BIG, BIG.double(), Relation.SAME_VALUES),
         (BIG, BIG + 0.5, Relation.VALUES),
+        (torch.quantize_per_tensor(X, 0.5, 0, torch.qint8), X.to(torch.int8), Relation.NOT_KEPT),
+        (
+            torch.quantize_per_tensor(X, 0.5, 0, torch.qint8),
+            torch.quantize_per_tensor(X.reshape(-1), 0.25, 0, torch.qint8),
+            Relation.NOT_KEPT,
+        ),
+        (torch.tensor([2**53 + 1]), torch.tensor([2.0**53], dtype=torch.float64), Relation.VALUES),
     ],
 )  # fmt: skip
 def test_the_closest_relation_is_found(a, b, relation):
@@ -159,3 +166,14 @@ def test_a_tolerance_accepts_up_to_its_limit():
     assert [Tolerance(relative=r).accepts(found) for r in (1e-8, 2e-7)] == [False, True]
     assert Tolerance(ulp=0).accepts(distance(X, X.bfloat16()))
     assert not Tolerance(ulp=1 << 40).accepts(distance(X, X[0]))
+
+
+def test_the_two_zeros_are_within_any_relative_difference():
+    found = distance(torch.zeros(2), -torch.zeros(2))
+    assert (found.relation, found.relative) == (Relation.VALUES, 0.0)
+    assert Tolerance(relative=1e-5).accepts(found)
+
+
+def test_numbers_further_apart_than_the_largest_have_no_distance_that_json_lacks():
+    far = torch.tensor([1.7e308], dtype=torch.float64)
+    assert distance(far, -far).max_abs is None

@@ -16,7 +16,7 @@ from samebits.recording.distance import (
     index_of,
     is_float,
 )
-from samebits.recording.kept_values import rounded
+from samebits.recording.kept_values import plain_dtype, rounded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from samebits.records.events import TensorInfo
 
 _MOST_DIMENSIONS = 5  # that are permuted
+_LARGEST_EXACT = 2.0**53  # integers from here on may be rounded when they become float64
 # The less precise of two comes first.
 _PRECISIONS = (
     "float8_e8m0fnu", "float8_e5m2fnuz", "float8_e5m2", "float8_e4m3fnuz", "float8_e4m3fn",
@@ -41,8 +42,8 @@ def measure(infos: _Infos, a: Kept | None, b: Kept | None) -> Distance:
         a: what is kept of the first; None if nothing is.
         b: the same of the second.
     """
-    if a is None or b is None:
-        return Distance(Relation.NOT_KEPT)
+    if a is None or b is None or any(plain_dtype(info.dtype) != info.dtype for info in infos):
+        return Distance(Relation.NOT_KEPT)  # of a quantized tensor, the record has no scale
     shapes = infos[0].shape, infos[1].shape
     if _squeezed(shapes[0]) != _squeezed(shapes[1]):
         return _of_other_shapes(shapes, a, b)
@@ -128,7 +129,7 @@ def _element_by_element(shape: tuple[int, ...], a: Kept, b: Kept) -> Distance:
         return Distance(Relation.ROUNDED, compared, a.total, 0, 0, dtype, 0.0, 0.0)
     first = None if found.first_index is None else index_of(a.index(found.first_index[0]), shape)
     return Distance(
-        Relation.VALUES, compared, a.total, found.elements, found.max_ulp, dtype, found.max_abs,
+        Relation.VALUES, compared, a.total, found.elements, found.max_ulp, dtype, _finite(found.max_abs),
         _relative(found.max_abs, x, y), first, found.values,
     )  # fmt: skip
 
@@ -176,6 +177,8 @@ def _equal(a: Elements, b: Elements) -> np.ndarray[Any, Any]:
         return exact
     x, y = _both_doubles(a, b)
     equal: np.ndarray[Any, Any] = (x == y) & (np.signbit(x) == np.signbit(y)) | (np.isnan(x) & np.isnan(y))
+    if is_float(a.part_dtype) != is_float(b.part_dtype):
+        equal &= np.abs(x) < _LARGEST_EXACT
     return equal
 
 
@@ -200,9 +203,14 @@ def _by_value(shape: tuple[int, ...], a: Kept, b: Kept) -> Distance:
     number = int(rows.argmax())
     return Distance(
         Relation.VALUES, a.elements.shape[0], a.total, int(rows.sum()), None, "",
-        largest if isfinite(largest) else None, _relative(largest, a.elements, b.elements),
+        _finite(largest), _relative(largest, a.elements, b.elements),
         index_of(a.index(number), shape), (a.elements.text(number), b.elements.text(number)),
     )  # fmt: skip
+
+
+def _finite(number: float | None) -> float | None:
+    """Return a number; None for one that JSON cannot hold, as two numbers of float64 may be apart."""
+    return number if number is not None and isfinite(number) else None
 
 
 def _relative(max_abs: float | None, a: Elements, b: Elements) -> float | None:
@@ -211,6 +219,8 @@ def _relative(max_abs: float | None, a: Elements, b: Elements) -> float | None:
 
     if max_abs is None or not isfinite(max_abs):
         return None
+    if max_abs == 0:  # the two zeros
+        return 0.0
     largest = 0.0
     for each in (a, b):
         values = np.abs(_doubles(each))

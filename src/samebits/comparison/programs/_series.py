@@ -35,6 +35,7 @@ class Series:
 
     Attributes:
         seqs: numbers of their events.
+        unread: how many of them could not be read when they were recorded.
         positions: of the tensors in these.
         threads: in which they were made.
     """
@@ -43,6 +44,7 @@ class Series:
         self.seqs = array("q")
         self.positions = array("i")
         self.threads: set[str] = set()
+        self.unread = 0
         self._digests = bytearray()
         self._step = -1
 
@@ -54,12 +56,14 @@ class Series:
         if per_step and self._step == event.step:
             self.seqs.pop()
             self.positions.pop()
+            self.unread -= not self.is_read(len(self.seqs))
             del self._digests[-_WIDTH:]
         self._step = event.step
         self.seqs.append(event.seq)
         self.positions.append(position)
         self.threads.add(event.thread)
         self._digests += event.digests[position]
+        self.unread += event.digests[position] == _UNREAD
 
     def digest(self, call: int) -> bytes:
         """Return the digest of one tensor."""
@@ -166,5 +170,5 @@ def _shortened(named: Named, prefix: str) -> Named:
             and name._replace(name=ROOT) not in named
         ):
             new = name._replace(name=ROOT)
-        shortened[name if new in shortened else new] = series
+        shortened[name if new in named else new] = series
     return shortened

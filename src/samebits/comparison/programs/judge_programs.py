@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -13,7 +13,6 @@ from samebits.comparison.programs._pairing import first_out_of_order, match_othe
 from samebits.comparison.programs._series import read, without_prefixes
 from samebits.comparison.programs.outcome import (
     Calls,
-    Distance,
     Matched,
     Name,
     Place,
@@ -97,13 +96,16 @@ class _Pair(NamedTuple):
         return min(len(self.a), len(self.b))
 
     def unequal(self) -> list[tuple[int, int]]:
-        """Return the calls in both whose digests differ. Of several threads, the order does not count."""
+        """Return the calls in both whose digests differ, or that could not be read in one of them.
+
+        Of several threads, the order does not count.
+        """
         calls = self.calls
-        if self.a.contents(calls) == self.b.contents(calls):
+        if not self.a.unread and self.a.contents(calls) == self.b.contents(calls):
             return []
         if len(self.a.threads | self.b.threads) > 1:
             return _unordered(self.a, self.b)
-        return [(i, i) for i in range(calls) if self.a.digest(i) != self.b.digest(i)]
+        return [(i, i) for i in range(calls) if self.a.digest(i) != self.b.digest(i) or not self.a.is_read(i)]
 
 
 def _unordered(a: Series, b: Series) -> list[tuple[int, int]]:
@@ -113,7 +115,7 @@ def _unordered(a: Series, b: Series) -> list[tuple[int, int]]:
         lone = []
         for call in range(len(ours)):
             digest = ours.digest(call)
-            if known[digest] > 0:
+            if known[digest] > 0 and ours.is_read(call):
                 known[digest] -= 1
             else:
                 lone.append(call)
@@ -153,18 +155,21 @@ class _Judge:
             if not (pair.a.is_read(i) and pair.b.is_read(j)):
                 unreadable += 1
                 continue
-            row = self._row(pair, (i, j), len(unequal) - number)
+            row = self._row(pair, (i, j), len(unequal))
             if row.distance.relation is Relation.SAME_VALUES:
                 same_values = same_values or row
             elif self._tolerance is not None and self._tolerance.accepts(row.distance):
-                accepted = (
-                    row if accepted is None or _is_further(row.distance, accepted.distance) else accepted
-                )
+                accepted = row if accepted is None or self._is_further(row, accepted) else accepted
             else:
                 last = self._row(pair, unequal[-1], 1).distance if number + 1 < len(unequal) else None
-                parted = Row(row.first, row.second, row.distance, row.calls, row.differing, last)
-                return _Judged(parted, accepted, same_values, unreadable)
+                return _Judged(replace(row, last=last), accepted, same_values, unreadable)
         return _Judged(None, accepted, same_values, unreadable)
+
+    def _is_further(self, row: Row, other: Row) -> bool:
+        """Tell which of two rows is further apart, in the measure of the tolerance."""
+        if self._tolerance is not None and self._tolerance.ulp is None:
+            return (row.distance.relative or 0.0) > (other.distance.relative or 0.0)
+        return (row.distance.max_ulp or 0) > (other.distance.max_ulp or 0)
 
     def _row(self, pair: _Pair, calls: tuple[int, int], differing: int) -> Row:
         first = pair.a.place(pair.first, calls[0], self._a.record)
@@ -173,10 +178,6 @@ class _Judge:
         theirs = self._b.of(second, pair.b.digest(calls[1]))
         distance = measure((first.info, second.info), ours, theirs)
         return Row(first, second, distance, pair.calls, differing)
-
-
-def _is_further(distance: Distance, other: Distance) -> bool:
-    return (distance.max_ulp or 0, distance.relative or 0.0) > (other.max_ulp or 0, other.relative or 0.0)
 
 
 def judge_programs(
