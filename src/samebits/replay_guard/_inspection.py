@@ -5,15 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import platform
-import warnings
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from samebits._runtime.frames import pass_on
+from samebits._runtime.frames import pass_on, show_warning
 from samebits._torch.core import compiled_graphs
 from samebits.environment.hardware import collect_machine
-from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.errors import SamebitsError
 from samebits.recording.distance import tensor_difference
 from samebits.recording.op_check import ops_repeated
 from samebits.replay_guard._judging import judge_executions, judge_ranks, letters, minority
@@ -127,7 +126,7 @@ class Inspection:
             "there was no memory to execute a step again, so it was not checked: that takes the memory of "
             "one more set of gradients"
         )
-        warnings.warn(f"samebits: {text}", SamebitsWarning, stacklevel=2)
+        show_warning(f"samebits: {text}")
 
     # One rank's own executions.
 
@@ -138,7 +137,8 @@ class Inspection:
         executions = [first, second, *(self._again() for _ in range(_MORE_EXECUTIONS))]
         judgement = judge_executions([each.key for each in executions])
         errors = [each.error for each in executions if each.error]
-        ops = self._ops()
+        checked = self._ops()
+        ops = checked or ()
         own = None
         if judgement.kind is not None:
             own = Mismatch(
@@ -153,6 +153,7 @@ class Inspection:
                 ops=ops,
                 device=_place(device_of(self._scope.modules, self._work.arguments)),
                 error=errors[0] if errors else "",
+                ops_checked=checked is not None,
             )
         refused = errors[0] if len(errors) > 1 else ""
         gathered = self._ranks.gather((refused, own))
@@ -169,17 +170,22 @@ class Inspection:
                 slug="replay-refused",
             )
 
-    def _ops(self) -> tuple[Unrepeated, ...]:
-        """Execute the step once more, and each op of it several times; nothing where it is compiled."""
+    def _ops(self) -> tuple[Unrepeated, ...] | None:
+        """Execute the step once more, and each op of it several times.
+
+        Returns:
+            the ops that gave other bits; None where they could not be executed one by one: compiled code, or
+            an execution that failed before one was found.
+        """
         if compiled_graphs():
-            return ()
+            return None
         try:
             with ops_repeated(_OP_REPETITIONS) as summary:
-                self._again()
-            return summary().unrepeated
+                failed = self._again().error
+            return summary().unrepeated or (None if failed else ())
         except Exception as error:  # noqa: BLE001 - what was found is told without it
             pass_on(error)
-            return ()
+            return None
 
     # The step of one rank on all.
 
@@ -190,11 +196,20 @@ class Inspection:
             return (self._diverged(diverged, [each.weights for each in told], devices),)
         data = self._call()
         if data is None:
+            show_warning(
+                "samebits: ReplayGuard cannot send the arguments of the step to other ranks, so the ranks "
+                "were not compared"
+            )
             return ()
         call = SharedCall.from_bytes(data, device_of(self._scope.modules, self._work.arguments))
         results = [self._execute(call)]
         firsts = self._ranks.gather(results[0].key)
         if len(set(firsts)) == 1:
+            if results[0].error:
+                show_warning(
+                    f"samebits: the step raised {results[0].error} on the data of another rank, so the ranks "
+                    "were not compared"
+                )
             return ()
         results.append(self._execute(call))
         seconds = self._ranks.gather(results[1].key)
@@ -258,7 +273,7 @@ def _with_others(found: list[Mismatch | None]) -> tuple[Mismatch, ...]:
     mismatches = [each for each in found if each is not None]
     if len(mismatches) == 1 and len(found) > 1:
         only = mismatches[0]
-        if only.kind == MismatchKind.NONDETERMINISTIC and not only.ops:
+        if only.kind == MismatchKind.NONDETERMINISTIC and only.ops_checked and not only.ops:
             return (dataclasses.replace(only, kind=MismatchKind.PERSISTENT),)
     return tuple(mismatches)
 

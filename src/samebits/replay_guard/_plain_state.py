@@ -45,9 +45,16 @@ class PlainState:
         function: its closure, the globals that it names, and the attributes of its object are variables.
         modules: so are the attributes of modules.
         known: identities of tensors that are saved elsewhere.
+        arguments: what the function is called with, in nested tuples: a dict, a metric.
     """
 
-    def __init__(self, function: Any, modules: Sequence[torch.nn.Module], known: set[int]) -> None:
+    def __init__(
+        self,
+        function: Any,
+        modules: Sequence[torch.nn.Module],
+        known: set[int],
+        arguments: Any = (),
+    ) -> None:
         self._known = known
         self._cells: list[tuple[CellType, Any]] = []
         self._names: list[tuple[dict[str, Any], str, Any]] = []
@@ -64,6 +71,11 @@ class PlainState:
             value = _contents(cell)
             self._cells.append((cell, value))
             self._look(name, value)
+        bound = [
+            (each.args, each.keywords) for each in _parts(function) if isinstance(each, functools.partial)
+        ]
+        for number, value in enumerate(_untupled((arguments, *bound))):
+            self._look(f"argument {number}", value)
 
     def restore(self) -> None:
         """Put everything back."""
@@ -224,6 +236,14 @@ def _functions(function: Any) -> Iterator[FunctionType]:
     for each in _parts(function):
         if isinstance(each, FunctionType):
             yield each
+
+
+def _untupled(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple):
+        for each in value:
+            yield from _untupled(each)
+    else:
+        yield value
 
 
 def _parts(function: Any) -> list[Any]:

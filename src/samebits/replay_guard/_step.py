@@ -205,7 +205,7 @@ class GuardedStep:
         fresh = copied and scope.incoming
         return _State(
             generators=scope.generators.states(search=copied),
-            plain=PlainState(scope.function, scope.modules, known),
+            plain=PlainState(scope.function, scope.modules, known, scope.arguments),
             buffers=Buffers(scope.modules),
             arguments=Contents(self._arguments),
             gradients=None if fresh else Gradients(leaves, copied=copied),

@@ -62,6 +62,7 @@ class Mismatch:
         across_ranks: whether executions on different ranks were compared; else executions on one.
         devices: the devices of the ranks, where they are not alike.
         error: what an execution raised where the first did not; empty if none did.
+        ops_checked: whether the ops could be executed again one by one.
     """
 
     step: int
@@ -78,6 +79,7 @@ class Mismatch:
     across_ranks: bool = False
     devices: tuple[str, ...] = ()
     error: str = ""
+    ops_checked: bool = True
 
     @property
     def training_is_wrong(self) -> bool | None:

@@ -158,8 +158,11 @@ def _advice(mismatch: Mismatch) -> str:
 def _advice_on_nondeterminism(mismatch: Mismatch) -> str:
     if mismatch.ops:
         return "That is a property of the op, not a fault: use `samebits.deterministic()`, or another op."
+    seen = (
+        "No single op was seen to differ" if mismatch.ops_checked else "The ops could not be tried one by one"
+    )
     return (
-        "No single op was seen to differ. Usual reasons: the step takes data from an iterator, reads a clock "
+        f"{seen}. Usual reasons: the step takes data from an iterator, reads a clock "
         "or os.urandom, or depends on a variable that samebits cannot put back. Pass the batch as an "
         "argument; `samebits verify` finds the line."
     )

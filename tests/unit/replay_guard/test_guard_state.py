@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import random
 
@@ -32,6 +33,34 @@ def guarded(model, step, *args, steps=4, **options):
         model.zero_grad()
         guard(step, *args)
     return guard
+
+
+class Meter:
+    """A metric of the user's own."""
+
+    def __init__(self):
+        self.count = 0
+
+
+def test_arguments_that_are_no_tensors_are_put_back(model):
+    """A metric counts once a step, a popped dict is whole again, and so is a small array."""
+    meter, array = Meter(), np.zeros(3)
+
+    def step(extra, meter, *, array):
+        batch = extra["batch"]
+        labels = batch.pop("labels")
+        meter.count += 1
+        array += 1
+        ((model(batch["x"]) - labels) ** 2).sum().backward()
+
+    guard = ReplayGuard(model, every=1)
+    for _ in range(4):
+        model.zero_grad()
+        guard(step, {"batch": {"x": X, "labels": torch.ones(3, 2)}}, meter, array=array)
+    assert (meter.count, array.tolist(), guard.replays) == (4, [4.0] * 3, 4)
+    bound = functools.partial(step, meter=meter, array=array)
+    guard(bound, {"batch": {"x": X, "labels": torch.ones(3, 2)}})
+    assert (meter.count, array.tolist()) == (5, [5.0] * 3)
 
 
 def test_generators_of_all_kinds_are_put_back(model):
