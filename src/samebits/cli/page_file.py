@@ -70,11 +70,12 @@ def write_page(page: Page, file: Path) -> None:
     """Write a page, and say so on stderr.
 
     Raises:
-        SamebitsError: `report-unwritable`.
+        SamebitsError: `report-unwritable`; `report-exists` where another file has come there meanwhile.
     """
     from samebits.report.html.render import render
     from samebits.report.html.sharing import shareable
 
+    check_page(str(file))
     data = render(shareable(page, os.getcwd())).encode("utf-8", "backslashreplace")
     try:
         files.write_whole(file, data, mode=files.SHARED)

@@ -85,6 +85,7 @@ class SpreadCommand:
         spread = _plotted(spread, options)
         if options.json:
             write(spread_json.render(spread), sys.stdout)
+            options.json = False  # the one object is printed already
         else:
             write(spread_text.render(spread, style_of(sys.stdout), blocks=_shows_blocks()), sys.stdout)
         if page is not None:

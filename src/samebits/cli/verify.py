@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from samebits.commands.compared_facts import ComparedFacts
     from samebits.verification.results import Fix, Verification
 
 _ONE_PROCESS = ("stress", "replay", "full", "fix", "apply", "verbose", "budget", "fresh", "quick", "html")
@@ -176,11 +177,17 @@ class VerifyCommand:
                     result = replace(result, fix=_written(result.fix, request.folder, wanted=options.apply))
                 except SamebitsError as error:
                     failed = error
-            status = print_result(result, told, verbose=options.verbose, state_only=options.state_only)
+            facts: ComparedFacts | None = None
             if page is not None:
-                _write_page(result, page, keep=options.keep is not None)
-        if failed is not None:
+                try:
+                    result, facts = _facts_for_page(result, keep=options.keep is not None)
+                except SamebitsError as error:
+                    failed, page = error, None
+            status = print_result(result, told, verbose=options.verbose, state_only=options.state_only)
             options.json = False  # the one object is printed already
+            if page is not None:
+                _write_page(result, facts, page)
+        if failed is not None:
             raise failed
         if result.interrupted:
             raise KeyboardInterrupt
@@ -229,20 +236,27 @@ def _request(options: argparse.Namespace) -> VerifyRequest:
     )
 
 
-def _write_page(result: Verification, file: Path, *, keep: bool) -> None:
-    """Write the page, then remove the records that only it needed.
+def _facts_for_page(result: Verification, *, keep: bool) -> tuple[Verification, ComparedFacts | None]:
+    """Read what a page shows of the records, then remove those that only it needed.
 
     Raises:
-        SamebitsError: it cannot be written, or a record cannot be read.
+        SamebitsError: a record cannot be read.
     """
     from samebits.commands.compared_facts import compared_facts
+
+    facts = compared_facts(result)
+    return result if keep else pruned(result), facts
+
+
+def _write_page(result: Verification, facts: ComparedFacts | None, file: Path) -> None:
+    """Write the page.
+
+    Raises:
+        SamebitsError: it cannot be written.
+    """
     from samebits.report.html.comparison_page import comparison_page
 
-    try:
-        write_page(comparison_page(result, compared_facts(result), os.getcwd()), file)
-    finally:
-        if not keep:
-            pruned(result)
+    write_page(comparison_page(result, facts, os.getcwd()), file)
 
 
 def _written(fix: Fix, folder: Path, *, wanted: bool) -> Fix:

@@ -16,7 +16,7 @@ from samebits.report.origin_words import headline, inputs_text, outputs_text, va
 from samebits.report.remedy import Sources, fix_lines, quotation, remedy_lines, shown_site
 from samebits.report.sentences import skipped_lines, summary_text, why
 from samebits.report.style import Style, row, shown_path
-from samebits.report.verdict_text import reported_lines, verdict_lines
+from samebits.report.verdict_text import is_listed, reported_lines, verdict_lines
 from samebits.verification.results import Purpose
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def blocks(
     replaced = result.fix.replaced() if result.fix is not None else {}
     sources = Sources(folder, own=bool(result.seconds), replaced=replaced)
     report = [_block([*verdict_lines(result, style), *reported_lines(comparison, style, sources)])]
-    if comparison.findings and not _is_listed(comparison):
+    if comparison.findings and not is_listed(comparison):
         first, other = comparison.findings[0], len(result.compared)
         report += _first(first, other, style, sources, verbose=verbose, likely=likely or result.quick)
         own, following = _parted(comparison.findings, verbose=verbose)
@@ -199,17 +199,6 @@ def _why(finding: Finding, *, everything: bool, likely: bool) -> list[tuple[str,
         ("why", why(finding)),
         *(("", f"- {line}") for line in evidence.sentences(finding.diagnosis.evidence) if everything),
     ]
-
-
-def _is_listed(comparison: Comparison) -> bool:
-    """Tell whether the reported values say everything about the first difference already."""
-    first = comparison.findings[0]
-    return (
-        bool(comparison.reported)
-        and first.origin.kind == EventKind.READ
-        and first.cause == Cause.UNKNOWN
-        and first.origin.origin_kind == OriginKind.NONE
-    )
 
 
 def _parted(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
-from samebits.causes import Cause
+from samebits.causes import Cause, OriginKind
+from samebits.records.kinds import EventKind
 from samebits.report import evidence
 from samebits.report.reasons import sentence_or_none
 from samebits.report.remedy import Sources, quotation, shown_site
@@ -88,3 +89,14 @@ def _different(result: Verification) -> str:
 
 def _not_judged(result: Verification) -> str:
     return sentence_or_none(result.comparison.reason) or "no reason was given"
+
+
+def is_listed(comparison: Comparison) -> bool:
+    """Tell whether the reported values say everything about the first difference already."""
+    first = comparison.findings[0]
+    return (
+        bool(comparison.reported)
+        and first.origin.kind == EventKind.READ
+        and first.cause == Cause.UNKNOWN
+        and first.origin.origin_kind == OriginKind.NONE
+    )

@@ -259,6 +259,30 @@ def test_a_shared_page_has_no_secret_and_no_home(monkeypatch):
     assert "'train.py --password ***'" in shared
 
 
+@pytest.mark.parametrize(
+    ("folder", "text", "shown"),
+    [
+        ("/project", "/project/y.py and /data/project/y.py", "y.py and /data/project/y.py"),
+        ("/root", "at /mnt/root/x", "at /mnt/root/x"),
+        ("/", "a // b, https://example.org", "a // b, https://example.org"),
+    ],
+)
+def test_only_the_folder_itself_is_left_out(monkeypatch, folder, text, shown):
+    """Neither a folder that ends alike, nor other slashes."""
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert shareable(CodeLine(text), folder) == CodeLine(shown)
+
+
+def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path):
+    """A script may write to the path that was free when its run began."""
+    file = check_page(str(tmp_path / "report.html"))
+    file.write_text("mine")
+    with pytest.raises(SamebitsError) as caught:
+        write_page(Page("t", "v", "bad", "a", Facts(()), ()), file)
+    assert caught.value.slug == "report-exists"
+    assert file.read_text() == "mine"
+
+
 def test_only_drawings_are_trusted():
     """Every other text of a page is escaped, wherever it stands."""
     figure = Figure("f", HOSTILE, HOSTILE, HOSTILE, "", "")

@@ -18,7 +18,7 @@ from samebits.report.html.run_section import environments_section, notes_section
 from samebits.report.html.step_section import timeline_section
 from samebits.report.remedy import Sources
 from samebits.report.style import count, number, shown_path
-from samebits.report.verdict_text import answer
+from samebits.report.verdict_text import answer, is_listed
 
 if TYPE_CHECKING:
     from samebits.commands.compared_facts import ComparedFacts
@@ -55,7 +55,9 @@ def _sections(result: Verification, facts: ComparedFacts | None, folder: str) ->
     elements = facts.elements if facts is not None else ()
     sections = [
         reported_section(comparison, sources),
-        origin_section(result, elements, sources) if not comparison.reported else None,
+        origin_section(result, elements, sources)
+        if comparison.findings and not is_listed(comparison)
+        else None,
         remedy_section(result, folder),
     ]
     if facts is not None and facts.chart is not None and comparison.verdict == "different":

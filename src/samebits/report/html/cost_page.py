@@ -6,6 +6,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from samebits._text.masking import Masker
 from samebits.commands.cost import AGAIN, OFF, ON
 from samebits.report.cost import figures, how_measured, left_out_sentences, percent
 from samebits.report.html.document import Block, Facts, Figure, Items, Page, Paragraph, Section, Table
@@ -37,7 +38,7 @@ def cost_page(report: CostReport) -> Page:
         answer=_answer(report),
         facts=Facts(
             (
-                ("command", shlex.join((*name, *target.arguments))),
+                ("command", shlex.join(Masker((*name, *target.arguments)).command)),
                 ("measured", f"{report.steps} steps of each variant, in {report.request.rounds} rounds"),
             )
         ),

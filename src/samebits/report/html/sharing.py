@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,11 +30,16 @@ def shareable(page: _P, folder: str) -> _P:
     home = str(Path.home())
 
     def shared(text: str) -> str:
-        text = text.replace(folder + os.sep, "")
-        text = text.replace(home + os.sep, f"~{os.sep}") if home != os.sep else text
-        return masked(text)
+        return masked(_without(_without(text, folder, ""), home, f"~{os.sep}"))
 
     return _mapped(page, shared)
+
+
+def _without(text: str, folder: str, instead: str) -> str:
+    """Return a text with another beginning of the paths inside a folder."""
+    if folder == os.sep:
+        return text
+    return re.sub(rf"(?<![\w.~/\\-]){re.escape(folder + os.sep)}", lambda _: instead, text)
 
 
 def _mapped(value: _P, function: Callable[[str], str]) -> _P:

@@ -96,7 +96,9 @@ def _ends(infos: tuple[RunInfo, RunInfo], chart: StepChart) -> list[str]:
     stopped = [number for number, info in enumerate(infos, 1) if info.status == "stopped"]
     if not stopped or chart.first is None or infos[0].steps == infos[1].steps:
         return []
-    text = f"Run {stopped[-1]} was ended where it first differed, so how the difference grows is not known."
+    number = min(stopped, key=lambda each: infos[each - 1].steps)
+    ended = f"Run {number} was ended after {count(infos[number - 1].steps, 'step')}"
+    text = f"{ended}, so how the difference grows after that is not known."
     return [f"{text} `samebits verify --full` lets every run go on."]
 
 
