@@ -47,12 +47,41 @@ def test_pytest_randomly_seeds_nothing_in_fresh_processes(tmp_path):
         def test_it(samebits):
             samebits.assert_repeatable(lambda: fit([torch.full((8, 4), random.random())]))  # the fault
     """
-    options = ("-p", "randomly", "-p", "pytest_randomly", "--samebits-budget=0")
-    done = run_pytest(tmp_path, source, *options[2:])
+    options = ("-p", "pytest_randomly", "--randomly-seed=1", "--samebits-budget=0")
+    done = run_pytest(tmp_path, source, *options)
 
+    assert "--randomly-seed=1" in done.stdout, done.stdout
     assert "1 failed" in done.stdout, done.stdout
     assert "unseeded-python" in done.stdout
     assert f"test_it.py:{line_of(tmp_path, '# the fault')}" in done.stdout
+
+
+def test_earlier_calls_leave_nothing_when_a_later_one_is_made_again(tmp_path):
+    """The training of an earlier `assert_resumable` runs in a folder of its own then."""
+    source = """
+        def train(folder):
+            torch.manual_seed(0)
+            model = torch.nn.Linear(4, 2)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            saved, first = folder / "last.pt", 0
+            if saved.exists():
+                state = torch.load(saved)
+                model.load_state_dict(state["model"])
+                first = state["step"]
+            for step in range(first, 6):
+                optimizer.zero_grad()
+                model(torch.ones(8, 4) * step).square().sum().backward()
+                optimizer.step()
+                torch.save({"model": model.state_dict(), "step": step + 1}, saved)
+
+        def test_it(samebits):
+            samebits.assert_resumable(train, kill_at=[3])
+            samebits.assert_repeatable(clean)
+    """
+    done = run_pytest(tmp_path, source, "--samebits-budget=0")
+
+    assert "1 passed" in done.stdout, done.stdout
+    assert not list(tmp_path.glob("**/last.pt"))
 
 
 def test_what_only_a_fresh_process_lacks_is_explained(tmp_path):

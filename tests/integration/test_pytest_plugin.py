@@ -35,6 +35,27 @@ def test_a_fault_is_named_in_the_same_process(cause, tmp_path):
     assert f"cause         {cause}" in done.stdout
 
 
+def test_a_generator_of_the_module_is_not_put_back_between_calls(tmp_path):
+    """It gives other numbers in each process, so it must not pass here."""
+    source = """
+        generator = np.random.default_rng()
+
+        def test_it(samebits):
+            samebits.assert_repeatable(lambda: fit([torch.full((8, 4), generator.random())]), fresh=False)
+    """
+    assert "1 failed" in run_pytest(tmp_path, source).stdout
+
+
+def test_nothing_compared_is_no_pass(tmp_path):
+    source = """
+        def test_it(samebits):
+            samebits.assert_repeatable(lambda: object(), fresh=False)
+    """
+    done = run_pytest(tmp_path, source)
+    assert "1 failed" in done.stdout, done.stdout
+    assert "nothing to compare" in done.stdout
+
+
 def test_clean_functions_pass_in_the_same_process(tmp_path):
     source = """
         class TestClean:

@@ -127,8 +127,8 @@ def first_variance(model: Callable[[Any], Any], batch: Any) -> Variance | None:
         SamebitsError: the batch or the output does not have one row for each sample; `usage`.
     """
     n = _n_samples(batch)
-    with torch.no_grad(), _unchanged(model):
-        whole = _rows_of(_outputs(model, batch), n)
+    with torch.no_grad():
+        whole = _rows_of(_outputs(model, _chosen(batch, tuple(range(n)), n)), n)
         for setting in _settings(n):
             outputs = _rows_of(_outputs(model, _chosen(batch, setting.rows, n)), len(setting.rows))
             found = _difference(whole, outputs, setting)
@@ -141,7 +141,7 @@ def _settings(n: int) -> Iterator[_Setting]:
     every = tuple(range(n))
     yield _Setting(Placement.AGAIN, every)
     yield from (_Setting(Placement.ALONE, (row,)) for row in every)
-    yield _Setting(Placement.PART, every[: n // 2 or 1])
+    yield _Setting(Placement.PART, every[: n // 2])
     yield _Setting(Placement.PART, every[n // 2 :])
     yield _Setting(Placement.MOVED, every[::-1])
     yield _Setting(Placement.MOVED, every[1:] + every[:1])
@@ -149,7 +149,7 @@ def _settings(n: int) -> Iterator[_Setting]:
 
 
 def _outputs(model: Callable[[Any], Any], batch: Any) -> dict[str, torch.Tensor]:
-    with isolated():
+    with isolated(), _unchanged(model):
         return {name: tensor.clone() for name, tensor in _tensors(model(batch), "output")}
 
 
@@ -215,9 +215,11 @@ def _has_rows(tensor: torch.Tensor, n: int) -> bool:
 def _difference(
     whole: dict[str, torch.Tensor], outputs: dict[str, torch.Tensor], setting: _Setting
 ) -> Variance | None:
+    if whole.keys() != outputs.keys():
+        names = ", ".join(sorted(whole.keys() ^ outputs.keys()))
+        message = f"{names} is not in the output of every batch; expected the same outputs of each"
+        raise SamebitsError(message, slug="usage")
     for name, tensor in outputs.items():
-        if name not in whole:
-            continue
         expected = [whole[name][row] for row in setting.rows]
         for place in _unequal(expected, list(tensor)):
             row = setting.rows[place]
@@ -245,7 +247,8 @@ def _judged(expected: torch.Tensor, difference: Difference | None) -> VarianceCa
     if difference is None or difference.max_abs is None or not expected.is_floating_point():
         return VarianceCause.OTHER_SAMPLES
     scale = float(expected.detach().double().abs().max()) if expected.numel() else 0.0
-    is_rounding = difference.max_abs <= _LARGEST_ROUNDING * max(scale, 1e-30)
+    largest = max(_LARGEST_ROUNDING, 4 * torch.finfo(expected.dtype).eps)
+    is_rounding = difference.max_abs <= largest * max(scale, 1e-30)
     return VarianceCause.KERNEL if is_rounding else VarianceCause.OTHER_SAMPLES
 
 
@@ -254,14 +257,15 @@ def _located(model: Callable[[Any], Any], batch: Any, found: Variance, setting: 
     n = _n_samples(batch)
     first = _logged(model, _chosen(batch, tuple(range(n)), n), n)
     second = _logged(model, _chosen(batch, setting.rows, n), len(setting.rows))
-    randomness = any(op.random for op in (*first, *second))
+    is_again = setting.placement == Placement.AGAIN
+    randomness = not is_again and any(op.random for op in (*first, *second))
     for a, b in zip(first, second, strict=False):
         if a.op != b.op:
             break
         for whole, part in zip(a.outputs, b.outputs, strict=False):
             located = _at_op(whole, part, setting, n, replace(found, op=a.op, site=a.site, module=a.module))
             if located is not None:
-                return replace(located, cause=VarianceCause.RANDOM) if a.random else located
+                return replace(located, cause=VarianceCause.RANDOM) if a.random and not is_again else located
     return replace(found, cause=VarianceCause.RANDOM) if randomness else found
 
 
@@ -272,6 +276,8 @@ def _at_op(
     each, m = whole.shape[0] // n, len(setting.rows)
     if part.shape[0] != each * m or whole.shape[1:] != part.shape[1:] or whole.dtype != part.dtype:
         return None
+    if setting.placement == Placement.MOVED and digest_many([whole]) == digest_many([part]):
+        return None  # it has no rows of samples: a weight
     expected = [whole[row * each : (row + 1) * each] for row in setting.rows]
     parts = [part[at * each : (at + 1) * each] for at in range(m)]
     for place in _unequal(expected, parts):
@@ -287,7 +293,7 @@ def _logged(model: Callable[[Any], Any], batch: Any, n: int) -> list[_OpRows]:
     """Compute a batch, and return what each operation gave that has rows for `n` samples."""
     log: list[_OpRows] = []
     stack: list[str] = []
-    with isolated(), _named_modules(model, stack), _op_log(log, stack, n):
+    with isolated(), _unchanged(model), _named_modules(model, stack), _op_log(log, stack, n):
         model(batch)
     return log
 
@@ -326,7 +332,7 @@ def _named_modules(model: Any, stack: list[str]) -> Iterator[None]:
     )
     for name, module in named:
         handles.append(module.register_forward_pre_hook(lambda *_, name=name: stack.append(name)))
-        handles.append(module.register_forward_hook(lambda *_: stack.pop() and None))
+        handles.append(module.register_forward_hook(lambda *_: (stack.pop(), None)[1]))
     try:
         yield
     finally:

@@ -71,6 +71,8 @@ class SamebitsFixture:
         """
         __tracebackhide__ = True
         _check_runs(runs, seed)
+        if not fresh and self._player is not None:  # an earlier call of a test that is run again
+            return _under_control(function, seed)
         if not fresh:
             from samebits.pytest_plugin.same_process import compare_calls
 
@@ -79,7 +81,8 @@ class SamebitsFixture:
             return result
         number = self._next()
         if self._player is not None:
-            return self._player.play(number, function)
+            own = self._player.asks_for(number)
+            return self._player.play(number, function if own else lambda: _under_control(function, seed))
         result = function()
         from samebits.pytest_plugin.fresh_runs import check_repeating
 
@@ -106,20 +109,21 @@ class SamebitsFixture:
 
         Raises:
             AssertionError: a resumed run gave other bits: the report names what was not restored. Or it could
-                not be judged: nothing was resumed, or the training does not repeat.
-            SamebitsError: `kill_at` has a number that is not positive (`usage`), or is beyond the training's
-                last step (`resume-kill-late`).
+                not be judged: nothing was resumed, the training does not repeat, or `kill_at` is beyond its
+                last step.
+            SamebitsError: `kill_at` has a number that is not positive; `usage`.
         """
         __tracebackhide__ = True
         number = self._next()
-        if self._player is not None:
+        if self._player is not None and self._player.asks_for(number):
             folder = Path(self._player.run_folder)
             self._player.play(number, lambda: train(folder))
+        with TemporaryDirectory() as name:  # errors of the training are those of the test
+            train(Path(name))
+        if self._player is not None:  # an earlier call of a test that is run again
             return
         from samebits.pytest_plugin.resumed_runs import check_resuming
 
-        with TemporaryDirectory() as name:  # errors of the training are those of the test
-            train(Path(name))
         _fail(check_resuming(self._site(number), tuple(kill_at), seed, budget))
 
     def assert_portable(
@@ -148,8 +152,10 @@ class SamebitsFixture:
         from samebits.pytest_plugin.portable_runs import compare_settings, in_portable_mode
 
         number = self._next()
-        if self._player is not None:
+        if self._player is not None and self._player.asks_for(number):
             return self._player.play(number, function)
+        if self._player is not None:  # an earlier call of a test that is run again
+            return in_portable_mode(function)
         try:
             result = in_portable_mode(function)
         except SamebitsError as error:
@@ -185,6 +191,16 @@ class SamebitsFixture:
     def _next(self) -> int:
         self._calls += 1
         return self._calls
+
+
+def _under_control(function: Callable[[], T], seed: int | None) -> T:
+    """Call a function under control with a seed; as it is without one."""
+    if seed is None:
+        return function()
+    from samebits.determinism.context import deterministic
+
+    with deterministic(seed=seed):
+        return function()
 
 
 def _fail(report: str) -> None:

@@ -12,7 +12,7 @@ from samebits.errors import SamebitsError, pointer
 from samebits.pytest_plugin.repeated_call import CALL_VARIABLE, RepeatedCall
 from samebits.recording.naming import DEFAULT_FOLDER, next_free
 from samebits.recording.runner import Target
-from samebits.records.notes import NoteCode
+from samebits.records.notes import Note, NoteCode
 from samebits.report import text
 from samebits.report.style import Style
 from samebits.switches.switch import Control
@@ -30,6 +30,8 @@ _MODULE = "samebits.pytest_plugin.run_test"
 _MOST_CHARACTERS = 80
 # What differs between the runs because they are to differ in it.
 _OF_STRESS = (NoteCode.STRESS, NoteCode.ENVIRONMENT, NoteCode.MORE_OF_ENVIRONMENT)
+_OF_BUDGET = (NoteCode.OUT_OF_TIME, NoteCode.OPS_TAKE_TOO_LONG)
+_BUDGET = "--samebits-budget"  # what the option of `verify` is called here
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,11 @@ def rendered(result: Verification, *, state_only: bool = False) -> str:
         raise KeyboardInterrupt
     if comparison.identical or (state_only and comparison.state == "identical"):
         return ""
-    kept = tuple(note for note in comparison.notes if note.code not in _OF_STRESS)
+    kept = tuple(
+        Note.of(note.code, *note.arguments, _BUDGET) if note.code in _OF_BUDGET else note
+        for note in comparison.notes
+        if note.code not in _OF_STRESS
+    )
     shown = replace(result, comparison=replace(comparison, notes=kept))
     report = text.render(shown, Style(), os.getcwd())
     return f"{report}\n{comparison.failure}" if comparison.failure else report

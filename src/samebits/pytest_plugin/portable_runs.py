@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from samebits.errors import SamebitsError
@@ -124,7 +123,7 @@ def _unfit(run: ScriptRun, site: CallSite) -> str:
 def _difference(first: ScriptRun, second: ScriptRun) -> str:
     if first is second:
         return ""
-    return rendered(replace(verify_records(first.record, second.record), localised=True))
+    return rendered(verify_records(first.record, second.record))
 
 
 def _with_settings(report: str, first: Mapping[str, str], second: Mapping[str, str]) -> str:

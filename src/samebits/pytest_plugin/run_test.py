@@ -31,9 +31,10 @@ _OFF: dict[str, Any] = {
     "trace": False, "showfixtures": False, "show_fixtures_per_test": False, "setuponly": False,
     "setupplan": False, "setupshow": False, "xmlpath": None, "durations": None, "pastebin": None,
     "numprocesses": None, "dist": "no", "tx": [], "looponfail": False, "cov_source": [], "htmlpath": None,
-    "report_log": None, "json_report": False, "count": 1, "reruns": 0, "randomly_reset_seed": False,
-    "randomly_reorganize": False, "samebits": False, "verbose": -2, "no_header": True,
+    "report_log": None, "json_report": False, "count": 1, "reruns": 0, "samebits": False,
+    "verbose": -2, "no_header": True,
 }  # fmt: skip
+_SEEDING = ("randomly", "pytest_randomly")  # pytest-randomly seeds when the session starts, too
 _REMEMBERING = ("lfplugin", "nfplugin", "stepwiseplugin")  # they write what failed into the cache
 
 
@@ -60,6 +61,10 @@ class Player:
         self._call = call
         self._stdout = sys.stdout
 
+    def asks_for(self, number: int) -> bool:
+        """Tell whether this is the call to make again."""
+        return number == self._call.number
+
     def play(self, number: int, function: Callable[[], T]) -> T:
         """Call the function; if this is the call that was asked for, record its result and end pytest.
 
@@ -84,8 +89,11 @@ class Player:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> Generator[None]:
-        """Collect only this test; begin no other processes."""
+        """Collect only this test; begin no other processes; let no plugin seed."""
         self._switch_off(config.option)
+        for name in _SEEDING:
+            if config.pluginmanager.has_plugin(name):
+                config.pluginmanager.unregister(name=name)
         config.args = [self._call.test]
         # Given on the command line it would be emptied, which is another process's.
         config.option.basetemp = os.path.join(self._call.folders[1], f"tmp-{os.getpid()}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
+from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.pytest_plugin.fresh_runs import rendered
 from samebits.pytest_plugin.recorded_result import record_result
 from samebits.recording.session import Ending, RecordingSession
@@ -44,7 +45,7 @@ def compare_calls(
     Returns:
         What the first call returned, and the report of a difference; it is empty without one.
     """
-    with TemporaryDirectory() as name:
+    with isolated(), TemporaryDirectory() as name:
         folder, report = Path(name), ""
         first = _call(function, folder / "run-1.sbr", seed)
         for number in range(2, runs + 1):
@@ -61,11 +62,10 @@ def compare_calls(
 
 
 def _call(function: Callable[[], T], path: Path, seed: int | None, level: Level = Level.STEP) -> T:
-    with isolated():
-        seed_sources(secrets.randbits(63))
-        with _control(seed), _recorded(path, level):
-            result = function()
-            record_result(result)
+    seed_sources(secrets.randbits(63))
+    with _control(seed), _recorded(path, level):
+        result = function()
+        record_result(result)
     return result
 
 
@@ -92,7 +92,11 @@ def _control(seed: int | None) -> AbstractContextManager[object]:
 
 
 def _report(first: Path, second: Path, *, state_only: bool) -> str:
-    result = replace(verify_records(str(first), str(second)), localised=True)
+    result = verify_records(str(first), str(second))
+    if result.comparison.identical and not (result.n_values or result.comparison.steps):
+        reason = Reason.of(ReasonCode.NOTHING_COMPARED, "the function")
+        comparison = replace(result.comparison, verdict="not_judged", state="not_judged", reason=reason)
+        result = replace(result, comparison=comparison)
     report = rendered(result, state_only=state_only)
     # The records are removed: they are no advice.
     lines = [line for line in report.splitlines() if os.fspath(first.parent) not in line]

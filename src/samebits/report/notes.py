@@ -272,9 +272,9 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
         "the operation was not found: what collectives write cannot be followed"
     ),
     NoteCode.INTERRUPTED: "interrupted: this is what is known so far",
-    NoteCode.OUT_OF_TIME: (
-        "the time for explaining, {:.0f} s, ran out: this is what is known so far; --budget SECONDS gives it "
-        "more"
+    NoteCode.OUT_OF_TIME: lambda seconds, option="--budget": (
+        f"the time for explaining, {seconds:.0f} s, ran out: this is what is known so far; {option} SECONDS "
+        "gives it more"
     ),
     NoteCode.SEARCH_FAILED: "the search for the cause ended early: {}",
     NoteCode.PATCH_SEARCH_FAILED: "the search for a patch ended early: {}",
@@ -292,9 +292,9 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
         f"the runs still differed with these pinned: {_listed(names, _MOST_INTERVENTIONS)} "
         "(`samebits verify --pin`)"
     ),
-    NoteCode.OPS_TAKE_TOO_LONG: (
+    NoteCode.OPS_TAKE_TOO_LONG: lambda option="--budget": (
         "with every operation recorded, the script takes longer than the time for explaining, so this is "
-        "what the step-level runs showed; --budget SECONDS gives it more"
+        f"what the step-level runs showed; {option} SECONDS gives it more"
     ),
     NoteCode.OPS_FAILED: (
         "the script failed when every operation was recorded ({}), so this is what the step-level runs showed"

@@ -17,6 +17,7 @@ SITE = Site("/code/train.py", 3, "main")
 ENVIRONMENT = FactDifference(("variables",), "1", None, "PYTHONHASHSEED")
 # A note of each code whose arguments are not just numbers or names.
 ARGUMENTS: dict[NoteCode, tuple[object, ...]] = {
+    NoteCode.OPS_TAKE_TOO_LONG: ("--samebits-budget",),
     NoteCode.UNFIT: (text_reason("the first run failed"),),
     NoteCode.INTERVENTIONS: ("hash-seed", "clock"),
     NoteCode.NOT_RECORDED: ("step", "ZeroDivisionError", ""),
