@@ -8,16 +8,19 @@ import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.errors import SamebitsError, pointer
 from samebits.pytest_plugin.repeated_call import CALL_VARIABLE, RepeatedCall
 from samebits.recording.naming import DEFAULT_FOLDER, next_free
 from samebits.recording.runner import Target
 from samebits.records.notes import Note, NoteCode
+from samebits.records.reader import RecordReader
 from samebits.report import text
 from samebits.report.style import Style
 from samebits.switches.switch import Control
 from samebits.switches.table import environment_for
-from samebits.verification import VerifyRequest, verify
+from samebits.verification import VerifyRequest, verify, verify_records
+from samebits.verification.preconditions import COMPARED_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,6 +138,24 @@ def rendered(result: Verification, *, state_only: bool = False) -> str:
     shown = replace(result, comparison=replace(comparison, notes=kept))
     report = text.render(shown, Style(), os.getcwd())
     return f"{report}\n{comparison.failure}" if comparison.failure else report
+
+
+def compared(first: str, second: str, name: str) -> Verification:
+    """Compare two records of calls; where both hold nothing that is compared, that is no verdict.
+
+    Args:
+        first: path of one record.
+        second: path of the other.
+        name: of what was called, in words.
+    """
+    result = verify_records(first, second)
+    with RecordReader(first) as record:
+        has_values = any(True for _ in record.events(tuple(COMPARED_KINDS)))
+    if has_values or not result.comparison.identical:
+        return result
+    reason = Reason.of(ReasonCode.NOTHING_COMPARED, name)
+    comparison = replace(result.comparison, verdict="not_judged", state="not_judged", reason=reason)
+    return replace(result, comparison=comparison)
 
 
 def control_variables(control: Control | None) -> dict[str, str]:

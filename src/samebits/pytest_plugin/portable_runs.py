@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from samebits.errors import SamebitsError
 from samebits.portable.backends.library import BACKEND_VARIABLE, find_library, open_library
-from samebits.pytest_plugin.fresh_runs import control_variables, rendered, report_of
+from samebits.pytest_plugin.fresh_runs import compared, control_variables, rendered, report_of
 from samebits.recording.settings import RecordingSettings
 from samebits.records.kinds import Level
 from samebits.report.reasons import sentence_or_none
 from samebits.switches.switch import Control
-from samebits.verification import verify_records
 from samebits.verification.preconditions import nothing_to_compare
 from samebits.verification.runs import Job, Script, run_jobs
 
@@ -123,7 +122,7 @@ def _unfit(run: ScriptRun, site: CallSite) -> str:
 def _difference(first: ScriptRun, second: ScriptRun) -> str:
     if first is second:
         return ""
-    return rendered(verify_records(first.record, second.record))
+    return rendered(compared(first.record, second.record, "the function"))
 
 
 def _with_settings(report: str, first: Mapping[str, str], second: Mapping[str, str]) -> str:

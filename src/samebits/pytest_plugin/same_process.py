@@ -6,19 +6,16 @@ import contextlib
 import os
 import secrets
 import sys
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
-from samebits.comparison.reasons import Reason, ReasonCode
-from samebits.pytest_plugin.fresh_runs import rendered
+from samebits.pytest_plugin.fresh_runs import compared, rendered
 from samebits.pytest_plugin.recorded_result import record_result
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import RecordingSettings
 from samebits.records.kinds import Level
 from samebits.rng.states import isolated, seed_sources
-from samebits.verification import verify_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -92,12 +89,7 @@ def _control(seed: int | None) -> AbstractContextManager[object]:
 
 
 def _report(first: Path, second: Path, *, state_only: bool) -> str:
-    result = verify_records(str(first), str(second))
-    if result.comparison.identical and not (result.n_values or result.comparison.steps):
-        reason = Reason.of(ReasonCode.NOTHING_COMPARED, "the function")
-        comparison = replace(result.comparison, verdict="not_judged", state="not_judged", reason=reason)
-        result = replace(result, comparison=comparison)
-    report = rendered(result, state_only=state_only)
+    report = rendered(compared(str(first), str(second), "the function"), state_only=state_only)
     # The records are removed: they are no advice.
     lines = [line for line in report.splitlines() if os.fspath(first.parent) not in line]
     return "\n".join(lines).rstrip()

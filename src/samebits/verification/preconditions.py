@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from samebits.recording.runner import Target
     from samebits.verification.results import ScriptRun
 
-_COMPARED_KINDS = {EventKind.STEP, EventKind.LOSS, EventKind.GRAD, EventKind.READ, EventKind.SAVE}
+COMPARED_KINDS = {EventKind.STEP, EventKind.LOSS, EventKind.GRAD, EventKind.READ, EventKind.SAVE}
+"""Without any of these, equal records show nothing."""
 
 
 def nothing_to_compare(run: ScriptRun, target: Target) -> Reason | None:
@@ -69,7 +70,7 @@ def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[EventKind], targe
         kinds: kinds of the events that were compared.
         target: the script.
     """
-    if not _COMPARED_KINDS & set(kinds):
+    if not COMPARED_KINDS & set(kinds):
         return Reason.of(ReasonCode.NOTHING_COMPARED, script_name(target))
     if runs[0].status != runs[1].status:
         return Reason.of(ReasonCode.OTHER_STATUS, runs[0].status, runs[1].status)
