@@ -146,7 +146,7 @@ def _header(tree: str, layout: dict[str, Any], digests: bytes) -> bytes:
         "version": VERSION,
         "tree": tree,
         "digests": digests.hex(),
-        "digest": _total(tree, layout, digests).hex(),
+        "digest": _total(tree, layout, digests.hex()).hex(),
     }
     text = json.dumps({"__metadata__": metadata, **layout}, separators=(",", ":")).encode()
     if len(text) > LONGEST_HEADER:
@@ -156,10 +156,10 @@ def _header(tree: str, layout: dict[str, Any], digests: bytes) -> bytes:
     return len(padded).to_bytes(_LENGTH_BYTES, "little") + padded
 
 
-def _total(tree: str, layout: dict[str, Any], digests: bytes) -> bytes:
+def _total(tree: str, layout: dict[str, Any], digests: str) -> bytes:
     """Return the digest of everything but the contents of the arrays, which have their own digests."""
     names = [[name, facts["dtype"], facts["shape"], facts["data_offsets"]] for name, facts in layout.items()]
-    text = json.dumps([VERSION, tree, names, digests.hex()], separators=(",", ":"))
+    text = json.dumps([VERSION, tree, names, digests], separators=(",", ":"))
     return digest_bytes(text.encode())
 
 
@@ -218,7 +218,7 @@ def _read_metadata(metadata: dict[str, Any], layout: dict[str, Any]) -> tuple[An
     """Return the tree and the digests of the arrays, checked."""
     try:
         tree, digests = metadata["tree"], bytes.fromhex(metadata["digests"])
-        total = _total(tree, layout, digests).hex()
+        total = _total(tree, layout, metadata["digests"]).hex()
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DamageError("its header is incomplete") from error
     if total != metadata.get("digest"):

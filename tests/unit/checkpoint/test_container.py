@@ -69,6 +69,17 @@ def test_every_altered_byte_is_refused(saved):
             assert error.slug in ("checkpoint-damaged", "checkpoint-foreign", "checkpoint-version"), position
 
 
+def test_a_digest_with_a_capital_is_refused(saved):
+    """One flipped bit makes `a` of `A`, which is the same number."""
+    path, training = saved
+    data = bytearray(path.read_bytes())
+    start = data.index(b'"digests":"') + len(b'"digests":"')
+    place = next(place for place in range(start, len(data)) if chr(data[place]) in "abcdef")
+    data[place] ^= 0x20
+    path.write_bytes(data)
+    assert refused(path, training).slug == "checkpoint-damaged"
+
+
 def test_an_altered_array_is_named(saved):
     path, training = saved
     data = bytearray(path.read_bytes())
