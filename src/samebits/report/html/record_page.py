@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from samebits.report.html.step_section import course_section
 from samebits.report.record import status_text
 from samebits.report.remedy import shown_site
 from samebits.report.style import count, number, shown_path
+from samebits.report.vocabulary import script_name
 
 if TYPE_CHECKING:
     from samebits._runtime.frames import Site
@@ -39,7 +39,6 @@ def record_page(course: Course, path: str, folder: str) -> Page:
         folder: the working folder; paths are shown relative to it.
     """
     info = course.info
-    script = os.path.basename(info.command[0]) if info.command else "a script"
     sections = [
         course_section(course.chart) if course.chart is not None else None,
         _values_section(course, folder),
@@ -49,7 +48,7 @@ def record_page(course: Course, path: str, folder: str) -> Page:
         environment_section(info),
     ]
     return Page(
-        title=f"{' '.join(info.command[:2]) if script == '-m' else script}: one recorded run",
+        title=f"{script_name(info.command)}: one recorded run",
         verdict=info.status if info.status != "running" else "not closed",
         tone=_TONES.get(info.status, "unsure"),
         answer=f"{status_text(info)}; {count(course.steps, 'step')} recorded. A single run has no verdict: "
@@ -82,8 +81,8 @@ def _values_section(course: Course, folder: str) -> Section:
         blocks.append(
             Paragraph(
                 "The record has a digest of each loss and of each value that was read, not the numbers. So "
-                "there is no curve of them. `samebits spread --seeds 0 SCRIPT` runs the script once more and "
-                "plots them."
+                "there is no curve of them. `samebits spread --seeds 0` makes a new run, with seed 0, and "
+                "plots a value that it prints, logs or reads."
             )
         )
     rows = tuple(

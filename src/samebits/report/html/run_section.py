@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from samebits._text.printable import shortened
 from samebits.report.environments import effect, fact_difference
 from samebits.report.html.document import Block, Facts, Items, Paragraph, Section, Table
 from samebits.report.notes import gathered
@@ -46,7 +47,8 @@ def environments_section(infos: tuple[RunInfo, RunInfo], compared: EnvironmentCo
         blocks.append(Paragraph("Nothing that can change bits differs between the two environments."))
     if compared.others:
         texts = tuple(fact_difference(fact) for fact in compared.others[:_MOST_ROWS])
-        blocks += [Paragraph("These differ too, and change no bits by themselves:"), Items(texts)]
+        left_out = len(compared.others) - len(texts)
+        blocks += [Paragraph("These differ too, and change no bits by themselves:"), Items(texts, left_out)]
     return Section("environment", "Environments", (*blocks, *_environment(infos[0], "Environment of run 1")))
 
 
@@ -58,13 +60,14 @@ def environment_section(info: RunInfo) -> Section:
 def _environment(info: RunInfo, caption: str) -> Iterable[Block]:
     """Return the facts of an environment: the machine and the versions; packages apart."""
     facts = [
-        (_name(name), _flat(value)[:_LONGEST])
+        (_name(name), shortened(_flat(value), _LONGEST))
         for name, value in _flattened(info.environment)
         if value not in _NOT_SET
     ]
     if not facts:
         return [Paragraph("The record holds nothing about the environment.")]
-    tables = [Table(caption, ("fact", "value"), tuple(facts[:_MOST_ROWS]), folded=True)]
+    left_out = max(0, len(facts) - _MOST_ROWS)
+    tables = [Table(caption, ("fact", "value"), tuple(facts[:_MOST_ROWS]), folded=True, left_out=left_out)]
     packages = _table_of(info.environment.get("packages"))
     if packages:
         tables.append(
@@ -116,7 +119,13 @@ def switches_section(info: RunInfo) -> Section:
         found = tuple(row for row in switches if row[1])
         if found:
             blocks.append(
-                Table("Switches, as the run found them", ("switch", "value"), found[:_MOST_ROWS], folded=True)
+                Table(
+                    "Switches, as the run found them",
+                    ("switch", "value"),
+                    found[:_MOST_ROWS],
+                    folded=True,
+                    left_out=max(0, len(found) - _MOST_ROWS),
+                )
             )
         if len(switches) > len(found):
             blocks.append(Paragraph(f"{len(switches) - len(found)} more switches were not set."))
