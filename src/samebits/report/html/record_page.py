@@ -81,8 +81,8 @@ def _values_section(course: Course, folder: str) -> Section:
         blocks.append(
             Paragraph(
                 "The record has a digest of each loss and of each value that was read, not the numbers. So "
-                "there is no curve of them. `samebits spread --seeds 0` makes a new run, with seed 0, and "
-                "plots a value that it prints, logs or reads."
+                "there is no curve of them. `samebits spread` makes new runs with several seeds, and plots a "
+                "value that they print, log or read."
             )
         )
     rows = tuple(
