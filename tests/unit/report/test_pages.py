@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from event_tape import FakeRecord, Tape
 from page_support import read_page
 from report_builders import different, finding, identical
 from test_spread_report import make_configuration, make_spread
@@ -458,3 +459,29 @@ def test_what_is_cut_says_so():
     facts = tuple(FactDifference((f"f{number}",), "a", "b") for number in range(100))
     section = environments_section((info, info), EnvironmentComparison((), facts))
     assert [block.left_out for block in section.blocks if isinstance(block, Items)] == [40]
+
+
+class Followed(FakeRecord):
+    """A record with no captured values."""
+
+    def captured(self):
+        """No event has captured tensors."""
+        return {}
+
+    def n_steps(self):
+        """As many as its facts say."""
+        return self.info.steps
+
+
+def test_calls_that_seed_are_counted_where_they_are_too_many_to_list():
+    """A script may seed with another number in each of thousands of steps."""
+    tape = Tape(level="step")
+    for number in range(100):
+        tape.seed(number)
+    tape.seed(0)
+    found = course(Followed(tape.record().info, tape.log))
+
+    words = check(record_page(found, "a.sbr", "/code"))
+
+    assert (len(found.seedings), found.seedings[0].times, found.unlisted_seedings) == (40, 2, 60)
+    assert "60 more calls seeded a generator." in words

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from samebits.comparison.course import MOST_SCALARS
 from samebits.records.kinds import EventKind
 from samebits.report.html.document import Block, Facts, Page, Paragraph, Section, Table
 from samebits.report.html.run_section import (
@@ -42,7 +43,7 @@ def record_page(course: Course, path: str, folder: str) -> Page:
     sections = [
         course_section(course.chart) if course.chart is not None else None,
         _values_section(course, folder),
-        seeds_section(info, course.seedings, folder),
+        seeds_section(info, course.seedings, course.unlisted_seedings, folder),
         switches_section(info),
         notes_section(info.notes),
         environment_section(info),
@@ -104,10 +105,12 @@ def _values_section(course: Course, folder: str) -> Section:
 def _known(course: Course) -> str:
     losses = sum(times for _, times in course.losses)
     known = sum(scalar.kind == EventKind.LOSS for scalar in course.scalars)
+    most = f" No more than {MOST_SCALARS} are looked up." if len(course.scalars) == MOST_SCALARS else ""
     return (
         "A record holds digests. A loss or a value that was read has the digest of the operation that made "
         "it, and here some outputs of operations were captured. So the numbers of "
-        f"{known} of {number(losses)} losses and of {len(course.scalars) - known} values read are known."
+        f"{known} of {number(losses)} losses and of {len(course.scalars) - known} values read are "
+        f"known.{most}"
     )
 
 

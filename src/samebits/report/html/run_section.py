@@ -9,6 +9,7 @@ from samebits.report.environments import effect, fact_difference
 from samebits.report.html.document import Block, Facts, Items, Paragraph, Section, Table
 from samebits.report.notes import gathered
 from samebits.report.remedy import shown_site
+from samebits.report.style import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -148,8 +149,15 @@ def _controlled(results: Mapping[str, Any]) -> list[Block]:
     return [table, Paragraph(text)]
 
 
-def seeds_section(info: RunInfo, seedings: Sequence[Seeding], folder: str) -> Section:
-    """Show the seed that samebits gave, and the calls that seeded generators."""
+def seeds_section(info: RunInfo, seedings: Sequence[Seeding], unlisted: int, folder: str) -> Section:
+    """Show the seed that samebits gave, and the calls that seeded generators.
+
+    Args:
+        info: the facts of the run.
+        seedings: the calls.
+        unlisted: how many calls are not among these.
+        folder: paths are shown relative to it.
+    """
     blocks: list[Block] = []
     seed = info.control.get("seed")
     if seed is not None:
@@ -166,6 +174,7 @@ def seeds_section(info: RunInfo, seedings: Sequence[Seeding], folder: str) -> Se
     if rows:
         head = ("call", "line", "first in step", "times")
         blocks.append(Table("Calls that seeded a generator", head, rows, numbers=frozenset({2, 3})))
+        blocks += [Paragraph(f"{count(unlisted, 'more call')} seeded a generator.")] if unlisted else []
     elif seed is None:
         blocks.append(Paragraph("Nothing seeded a generator while the run was recorded.", "unsure"))
     return Section("seeds", "Seeds", tuple(blocks))
