@@ -9,6 +9,7 @@ import pytest
 from event_tape import FakeRecord, Tape
 
 from samebits.comparison import op_timeline as timeline_module
+from samebits.comparison.course import course
 from samebits.comparison.op_timeline import OpState, op_timeline
 from samebits.comparison.step_chart import MOST_COLUMNS, MOST_ROWS, ChartBuilder, RowKind
 from samebits.comparison.timeline import timeline
@@ -221,3 +222,23 @@ def test_operations_of_a_step_that_is_too_long_are_not_called_lonely(monkeypatch
 
     assert {point.state for point in found.points} == {OpState.UNPAIRED}
     assert found.only_second == 0
+
+
+def test_calls_that_seed_with_ever_other_numbers_are_counted_and_not_all_listed():
+    """A script may seed in each of thousands of steps."""
+    tape = Tape(level="step")
+    for number in (*range(100), 0):
+        tape.seed(number)
+    record = tape.record()
+
+    found = course(Followed(record.info, record.listed))
+
+    assert (len(found.seedings), found.seedings[0].times, found.unlisted_seedings) == (40, 2, 60)
+
+
+class Followed(OpRecord):
+    """A record whose steps can be counted."""
+
+    def n_steps(self):
+        """As many as its facts say."""
+        return self.info.steps

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from event_tape import FakeRecord, Tape
 from page_support import read_page
 from report_builders import different, finding, identical
 from test_spread_report import make_configuration, make_spread
@@ -17,7 +16,7 @@ from samebits._runtime.frames import Site
 from samebits.cli.page_file import check_page, write_page
 from samebits.commands.compared_facts import compared_facts
 from samebits.commands.cost import Cost, CostReport, CostRequest, Unmeasured, Variant, WhyUnmeasured
-from samebits.comparison.course import Scalar, course
+from samebits.comparison.course import Scalar, Seeding, course
 from samebits.comparison.environments import EnvironmentComparison, FactDifference
 from samebits.comparison.op_timeline import OpPoint, OpState, OpTimeline
 from samebits.comparison.replayed import replayed
@@ -37,7 +36,12 @@ from samebits.report.html.document import CodeLine, Facts, Figure, Items, Page, 
 from samebits.report.html.op_section import op_section
 from samebits.report.html.record_page import record_page
 from samebits.report.html.render import render
-from samebits.report.html.run_section import environment_section, environments_section, switches_section
+from samebits.report.html.run_section import (
+    environment_section,
+    environments_section,
+    seeds_section,
+    switches_section,
+)
 from samebits.report.html.scalar_figure import scalar_figure
 from samebits.report.html.sharing import shareable
 from samebits.report.html.spread_page import spread_page
@@ -461,27 +465,11 @@ def test_what_is_cut_says_so():
     assert [block.left_out for block in section.blocks if isinstance(block, Items)] == [40]
 
 
-class Followed(FakeRecord):
-    """A record with no captured values."""
-
-    def captured(self):
-        """No event has captured tensors."""
-        return {}
-
-    def n_steps(self):
-        """As many as its facts say."""
-        return self.info.steps
-
-
 def test_calls_that_seed_are_counted_where_they_are_too_many_to_list():
     """A script may seed with another number in each of thousands of steps."""
-    tape = Tape(level="step")
-    for number in range(100):
-        tape.seed(number)
-    tape.seed(0)
-    found = course(Followed(tape.record().info, tape.log))
+    info = identical().runs[0].info
+    listed = (Seeding("torch.manual_seed(0)", None, 0, 2),)
 
-    words = check(record_page(found, "a.sbr", "/code"))
+    words = check(dataclasses.replace(page_with(), sections=(seeds_section(info, listed, 60, "/code"),)))
 
-    assert (len(found.seedings), found.seedings[0].times, found.unlisted_seedings) == (40, 2, 60)
     assert "60 more calls seeded a generator." in words
