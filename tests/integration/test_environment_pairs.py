@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from samebits.records.notes import NoteCode
+from samebits.records.reader import RecordReader
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -203,3 +206,28 @@ def test_the_one_difference_comes_first(name: str, base: Path, tmp_path: Path) -
     else:
         assert told[0][: len(pair.fact)] == pair.fact, told
         assert len(told) == 1 or pair.fact == ("arguments",), told
+
+
+def test_what_the_record_lacks_of_the_environment_is_said(tmp_path: Path) -> None:
+    """The script took the hash function away that the inventory and the digests of its data need."""
+    script = """\
+import hashlib
+open("data.txt").read()
+def broken(*_):
+    raise LookupError("no sha256 here")
+hashlib.sha256 = broken
+"""
+    (tmp_path / "train.py").write_text(script)
+    (tmp_path / "data.txt").write_text("1")
+
+    command = [sys.executable, "-m", "samebits", "run", "--record", "a.sbr", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120)
+
+    assert "Traceback" not in done.stderr
+    with RecordReader(tmp_path / "a.sbr") as record:
+        notes = [(note.code, *note.arguments[:2]) for note in record.info.notes]
+    error = "LookupError: no sha256 here"
+    assert notes == [
+        (NoteCode.NOT_RECORDED, "inventory", error),
+        (NoteCode.NOT_RECORDED, "data-files", error),
+    ]

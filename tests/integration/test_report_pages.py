@@ -108,8 +108,54 @@ def test_values_are_known_where_operations_were_captured(tmp_path):
     assert "[0, 0]" in page
 
 
-def test_identical_runs_and_reads_only(tmp_path):
-    """A page for each verdict."""
+def test_page_of_two_records_with_operations(tmp_path):
+    """Each operation of the step in which the runs part; digests tell which differ, not how far."""
+    write(tmp_path, "unseeded.py", SEEDED.replace("torch.manual_seed(0)", ""), STEPS=2)
+    for name in ("a", "b"):
+        samebits("run", "--level", "op", "--record", f"{name}.sbr", "unseeded.py", cwd=tmp_path)
+    result = samebits("report", "a.sbr", "b.sbr", cwd=tmp_path)
+    words = page_of(tmp_path / "a-and-b.html").words
+
+    assert result.returncode == 0, result.stderr
+    assert "step 0, aten::uniform_.default" in words
+    assert "> 3 model = torch.nn.Sequential(" in words
+    assert "In step 0, " in words
+    assert "operations gave other bits. The records hold digests of them and no values" in words
+    assert "aten::uniform_.default" in words.partition("Operations that differ")[2]
+    assert "begins here" in words
+    assert "a.sbr and b.sbr (op level)" in words
+
+
+def test_page_of_a_replay_has_a_section(tmp_path):
+    """How many operations were executed again, and that all gave the same bits."""
+    write(tmp_path, "seeded.py", SEEDED, STEPS=2)
+    result = samebits("verify", "--replay", "--html", "page.html", "seeded.py", cwd=tmp_path)
+    words = page_of(tmp_path / "page.html").words.partition("Operations executed again")[2]
+
+    assert result.returncode == 0, result.stderr
+    assert "executed again in " in words
+    assert "all gave the same bits." in words
+    assert "not executed again: " in words
+
+
+def test_a_run_that_trains_nothing_and_reads_values(tmp_path):
+    """No state, no loss: the values that differ are its result."""
+    source = "import torch\nfor _ in range(3):\n    print(torch.rand(4).sum().item())\n"
+    write(tmp_path, "reads.py", source)
+    result = samebits("verify", "--quick", "--html", "page.html", "reads.py", cwd=tmp_path)
+    samebits("run", "--record", "r.sbr", "reads.py", cwd=tmp_path)
+    samebits("report", "r.sbr", cwd=tmp_path)
+    words, one = page_of(tmp_path / "page.html").words, page_of(tmp_path / "r.html").words
+
+    assert result.returncode == 1, result.stderr
+    assert "unseeded-torch" in words
+    assert "> 3 print(torch.rand(4).sum().item())" in words
+    assert "value readreads.py:33" in one  # three cells: what, line, times
+    assert "The record has a digest of each loss and of each value that was read, not the numbers." in one
+
+
+def test_identical_runs_have_a_page(tmp_path):
+    """And JSON beside it."""
     write(tmp_path, "seeded.py", SEEDED, STEPS=3)
     result = samebits("verify", "--html", "page.html", "--json", "seeded.py", cwd=tmp_path)
     words = page_of(tmp_path / "page.html").words
@@ -215,6 +261,26 @@ def test_a_browser_finds_nothing_to_complain_about(verified):
 
     assert (verified / "page.pdf").read_bytes().startswith(b"%PDF")
     assert "Content Security Policy" not in errors
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "<script>document.title = 'ran'</script>",
+        "<img src='file:///dev/null'>",
+        "<svg onload=\"document.title = 'ran'\"></svg>",
+    ],
+)
+def test_the_policy_forbids_what_a_page_must_not_have(verified, tmp_path, planted):
+    """What was smuggled into a page does not run, and the browser says so: the test above would see it."""
+    text = (verified / "page.html").read_text(encoding="utf-8")
+    page = tmp_path / "planted.html"
+    page.write_text(text.replace("<main>", f"<main>{planted}", 1), encoding="utf-8")
+    shown, errors = browse("--enable-logging=stderr", "--v=0", "--dump-dom", page.as_uri())
+
+    assert "Content Security Policy" in errors
+    assert "<title>ran</title>" not in shown
 
 
 def browse(*words: str) -> tuple[str, str]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 
 import pytest
 from cli_support import environment, judged, samebits, write
+
+from samebits.recording.kept_values import unpack
+from samebits.records.reader import RecordReader
 
 MODEL = """
     import torch
@@ -46,6 +50,17 @@ def events(folder, name):
     return [json.loads(line) for line in listed.stdout.splitlines()]
 
 
+def elements(path):
+    """The elements of float32 that a record keeps, by the name of their tap."""
+    kept = {}
+    with RecordReader(path) as reader:
+        for seq in reader.captured():
+            event = reader.event(seq)
+            for position, data in reader.captures(seq).items():
+                kept[event.op] = unpack(data, event.tensors[position]).elements.bits.view("f4").tolist()
+    return kept
+
+
 def compare(folder, *words):
     result = samebits("compare", "--align", "names", "--json", *words, cwd=folder)
     return result.returncode, judged(result)
@@ -83,7 +98,9 @@ def test_a_whole_graph_with_a_tap_is_refused_while_recording(tmp_path):
     done = record(tmp_path, "a", TAPS="True", COMPILED=COMPILED.replace(")", ", fullgraph=True)"))
 
     assert done.returncode == 1
-    assert "samebits" in done.stderr
+    assert "torch._dynamo.exc.Unsupported" in done.stderr
+    assert "samebits.tap" in done.stderr or "samebits/recording/taps.py" in done.stderr
+    assert [event["op"] for event in events(tmp_path, "a")] == []
 
 
 def test_numpy_alone_can_be_tapped(tmp_path):
@@ -94,6 +111,8 @@ def test_numpy_alone_can_be_tapped(tmp_path):
     status, found = compare(tmp_path, "a.sbr", "b.sbr")
 
     assert (status, found["first"]["difference"]["relative"]) == (1, pytest.approx(1 / 3))
+    assert found["first"]["difference"]["values"] == ["1.0", "1.5"]
+    assert elements(tmp_path / "b.sbr") == {"x": [1.5, 1.5, 1.5]}
 
 
 def test_a_killed_run_is_compared_as_far_as_it_goes(tmp_path):
@@ -110,6 +129,7 @@ def test_a_killed_run_is_compared_as_far_as_it_goes(tmp_path):
     status, found = compare(tmp_path, "whole.sbr", "killed.sbr")
 
     assert (status, found["tensors"]) == (0, 3)
+    assert elements(tmp_path / "killed.sbr") == {"x": [2.0, 2.0]}  # of the last call
     assert "tap x has 4 calls in A and 3 in B; the run of B ended early" in found["notes"]
 
 
@@ -145,3 +165,6 @@ def test_verify_runs_a_script_with_taps_and_keeps_no_elements(tmp_path):
     records = sorted((tmp_path / "kept").glob("*.sbr"))
     status, found = compare(tmp_path, *records[:2])
     assert (status, found["verdict"], found["names"]) == (0, "identical", 5)
+    assert [elements(record) for record in records[:2]] == [{}, {}]
+    record(tmp_path, "run", textwrap.dedent(source))
+    assert elements(tmp_path / "run.sbr").keys() == {"loss", "x"}

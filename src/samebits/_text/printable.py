@@ -36,6 +36,11 @@ def shortened(text: str, most: int = LONGEST_SHOWN) -> str:
     return text[: most - len(note)] + note
 
 
+def end_of(text: str, most: int) -> str:
+    """Return the end of a text that has more characters: the last parts of paths tell modules apart."""
+    return text if len(text) <= most else f"{_MORE}{text[1 - most :]}"
+
+
 def _escaped(match: re.Match[str]) -> str:
     character = match[0]
     return character if character.isprintable() else repr(character)[1:-1]

@@ -152,6 +152,11 @@ class CostReport:
         again = next((cost for cost in self.costs if cost.variant.name == AGAIN), None)
         return max((abs(ratio - 1) for ratio in again.ratios), default=0.0) if again else 0.0
 
+    def is_clear(self, cost: Cost) -> bool:
+        """Tell whether even the round with the least effect lies beyond the noise."""
+        low, high = cost.spread
+        return low - 1 > self.noise or 1 - high > self.noise
+
 
 OFF, AGAIN, ON = "off", "off again", "on"
 FLAG, FILL, COMPILER_FLAG = "deterministic-algorithms", "fill-uninitialized", "inductor-deterministic"

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from samebits.records.reader import RecordReader
 
 _MOST_SEEDS = 40
-_MOST_SCALARS = 400
+MOST_SCALARS = 400
+"""Losses and values read whose numbers are looked up."""
 _STATE = (Role.PARAM, Role.BUFFER, Role.OPTIMIZER)
 
 
@@ -72,8 +73,9 @@ class Course:
         losses: by line of the script, how many losses were recorded.
         reads: by line, how many values were read out of torch.
         seedings: the calls that seeded generators, bounded.
-        scalars: losses and values read whose numbers are known, bounded: a record holds digests, so that is
-            so only where the tensor itself was captured.
+        scalars: losses and values read whose numbers are known, at most `MOST_SCALARS`: a record holds
+            digests, so that is so only where the tensor itself was captured.
+        unlisted_seedings: how many calls that seeded generators are not among `seedings`.
     """
 
     info: RunInfo
@@ -84,6 +86,7 @@ class Course:
     reads: tuple[tuple[Site | None, int], ...]
     seedings: tuple[Seeding, ...]
     scalars: tuple[Scalar, ...]
+    unlisted_seedings: int = 0
 
 
 def course(record: RecordReader) -> Course:
@@ -95,12 +98,13 @@ def course(record: RecordReader) -> Course:
     counts: Counter[EventKind] = Counter()
     lines: dict[EventKind, Counter[Site | None]] = {EventKind.LOSS: Counter(), EventKind.READ: Counter()}
     seedings: dict[tuple[str, Site | None], list[int]] = {}
+    unlisted = 0
     for event in record.events():
         counts[event.kind] += 1
         if event.kind in lines:
             lines[event.kind][event.site] += 1
         elif event.kind == EventKind.RNG and event.op == "seed":
-            _note_seeding(event, seedings)
+            unlisted += not _note_seeding(event, seedings)
     return Course(
         info=record.info,
         steps=record.n_steps(),
@@ -110,15 +114,17 @@ def course(record: RecordReader) -> Course:
         reads=tuple(lines[EventKind.READ].most_common()),
         seedings=tuple(Seeding(*key, *found) for key, found in seedings.items()),
         scalars=scalars(record),
+        unlisted_seedings=unlisted,
     )
 
 
-def _note_seeding(event: Event, seedings: dict[tuple[str, Site | None], list[int]]) -> None:
+def _note_seeding(event: Event, seedings: dict[tuple[str, Site | None], list[int]]) -> bool:
+    """Count a call that seeded a generator; False where there are too many others."""
     key = event.arguments, event.site
-    if key in seedings:
-        seedings[key][1] += 1
-    elif len(seedings) < _MOST_SEEDS:
-        seedings[key] = [event.step, 1]
+    if key not in seedings and len(seedings) >= _MOST_SEEDS:
+        return False
+    seedings.setdefault(key, [event.step, 0])[1] += 1
+    return True
 
 
 def _changes(record: RecordReader) -> StepChart | None:
@@ -168,7 +174,7 @@ def scalars(record: RecordReader) -> tuple[Scalar, ...]:
             for position in captured.get(event.seq, ()):
                 if position < len(event.tensors) and event.tensors[position].shape == ():
                     known[event.digests[position]] = event.seq, position
-        elif len(event.tensors) == 1 and event.digests[0] in known and len(found) < _MOST_SCALARS:
+        elif len(event.tensors) == 1 and event.digests[0] in known and len(found) < MOST_SCALARS:
             found += _scalar(event, record, *known[event.digests[0]])
     return tuple(found)
 

@@ -144,6 +144,11 @@ class Lookup:
             return ours.loose == theirs.loose
         return alignment.to_b.get(a.seq) == b.seq
 
+    def step_in_b(self, step: int) -> int:
+        """Return the first step of the second run that corresponds to one of the first."""
+        first_a, first_b = self._first
+        return 0 if step <= first_a else step - first_a + first_b
+
     def _align(self, step: int) -> Alignment | None:
         first_a, first_b = self._first
         if step <= first_a:

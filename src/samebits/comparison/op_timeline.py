@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from samebits._text.str_enum import StrEnum
@@ -16,7 +16,7 @@ from samebits.comparison.ops import allocates, differing_inputs, positions
 from samebits.records.kinds import EventKind, Level, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator
 
     from samebits._runtime.frames import Site
     from samebits.recording.distance import Difference
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from samebits.records.reader import RecordReader
 
 MOST_OPS = 200_000
-"""Operations that are looked at."""
+"""Operations that are shown."""
+MOST_LEAD = MOST_OPS // 4
+"""Operations that are shown before the first that differs."""
 MOST_MEASURED = 3_000
 """Operations whose captured values are compared."""
 _LEAD_STEPS = 2  # before the first step whose state differs: a value may differ before it reaches the state
@@ -39,7 +41,9 @@ class OpState(StrEnum):
     DIFFERS = "differs"
     """Its inputs differ, and its outputs."""
     ALONE = "alone"
-    """Only one of the runs has it."""
+    """No operation of the second run corresponds to it."""
+    UNPAIRED = "unpaired"
+    """Its step has too many events to find the one that corresponds, so nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -75,15 +79,17 @@ class OpTimeline:
         points: in the order of the first run.
         first_step: of the first of them.
         last_step: of the last.
-        measured: how many operations that differ have captured values in both runs.
-        complete: whether all operations of these steps are there; there may be too many.
+        measured: of how many operations that differ the captured values of both runs were compared.
+        left_out: how many operations of these steps are not among the points: there may be too many.
+        only_second: how many operations of the second run correspond to none of the first.
     """
 
     points: tuple[OpPoint, ...]
     first_step: int
     last_step: int
     measured: int
-    complete: bool
+    left_out: int = 0
+    only_second: int = 0
 
 
 def op_timeline(
@@ -98,7 +104,7 @@ def op_timeline(
         origins: `seq` in the first run of the operations that are known to be origins.
 
     Returns:
-        None where one holds no operations, or where no operation differs.
+        None where one holds no operations, or where no operation is known to differ and all are known.
 
     Raises:
         SamebitsError: `record-damaged`.
@@ -108,26 +114,74 @@ def op_timeline(
     survey = survey_runs(a, b, excluded, to_first=True)
     last = last_steps(a, b, survey)
     lookup = Lookup(a, b, survey.first_span, last, Keyer(numbered=not survey.several_threads))
-    events = list(islice(a.events((EventKind.OP,), max(0, last[0] - _LEAD_STEPS), last[0]), MOST_OPS + 1))
-    measuring = _Measuring(a, b)
-    points = [_point(event, lookup, measuring, origins) for event in events[:MOST_OPS]]
-    start = _first_step(points)
-    if start is None:
+    measuring, chosen = _Measuring(a, b), _Chosen()
+    for event in a.events((EventKind.OP,), max(0, last[0] - _LEAD_STEPS), last[0]):
+        if not chosen.is_full:
+            chosen.add(_point(event, lookup, measuring, origins))
+        else:
+            chosen.left_out += 1
+    points = tuple(replace(point, number=number) for number, point in enumerate(chosen.points))
+    if not points:
         return None
-    shown = (point for point in points if point.step >= start)
-    numbered = tuple(replace(point, number=number) for number, point in enumerate(shown))
-    return OpTimeline(numbered, start, numbered[-1].step, measuring.measured, len(events) <= MOST_OPS)
+    start = points[0].step
+    extra = _only_in_b(lookup, b.events((EventKind.OP,), lookup.step_in_b(start), last[1]))
+    return OpTimeline(points, start, points[-1].step, measuring.measured, chosen.left_out, extra)
 
 
-def _first_step(points: Sequence[OpPoint]) -> int | None:
-    """Return the first step in which an operation differs."""
-    return next((point.step for point in points if point.state != OpState.SAME), None)
+class _Chosen:
+    """The operations that are shown: from the beginning of the first step in which one differs.
+
+    Attributes:
+        left_out: how many operations from there on are too many to be shown.
+    """
+
+    def __init__(self) -> None:
+        self.left_out = 0
+        self._shown: list[OpPoint] = []
+        self._lead: deque[OpPoint] = deque()
+        self._dropped = 0
+
+    @property
+    def points(self) -> list[OpPoint]:
+        """All of them in order; empty as long as none differs."""
+        return self._shown
+
+    @property
+    def is_full(self) -> bool:
+        """True once there is no room for more."""
+        return len(self._shown) >= MOST_OPS
+
+    def add(self, point: OpPoint) -> None:
+        """Take in the next operation."""
+        if self._shown:
+            self._shown.append(point)
+            return
+        if self._lead and self._lead[-1].step != point.step:
+            self._lead.clear()
+            self._dropped = 0
+        self._lead.append(point)
+        if point.state != OpState.SAME:
+            self._shown, self.left_out = list(self._lead), self._dropped
+        elif len(self._lead) > MOST_LEAD:
+            self._lead.popleft()
+            self._dropped += 1
+
+
+def _only_in_b(lookup: Lookup, events: Iterator[Event]) -> int:
+    """Count the operations of the second run to which none of the first corresponds."""
+    return sum(
+        lookup.alignment(lookup.step_in_a(event.step)) is not None and lookup.partner_in_a(event) is None
+        for event in events
+    )
 
 
 def _point(event: Event, lookup: Lookup, measuring: _Measuring, origins: Collection[int]) -> OpPoint:
     seq = lookup.partner_in_b(event)
     partner = None if seq is None else lookup.b.get(seq)
-    state = OpState.ALONE if partner is None else _state(event, partner, origins)
+    if lookup.alignment(event.step) is None:
+        state = OpState.UNPAIRED
+    else:
+        state = OpState.ALONE if partner is None else _state(event, partner, origins)
     difference = None
     if partner is not None and state in (OpState.BEGINS, OpState.DIFFERS):
         difference = measuring.difference(event, partner)

@@ -50,7 +50,7 @@ def timeline(a: Record, b: Record, excluded: Collection[str] = ()) -> StepChart 
     builder = ChartBuilder()
     unstepped, paths = UnsteppedValues(a, b), ModulePaths()
     previous: tuple[Step, Step] | None = None
-    generators = _UsedGenerators()
+    generators = _UsedGenerators(), _UsedGenerators()
     for pair in paired_steps(a, b):
         _add_generators(pair, generators, builder)
         _add_step(pair, previous, excluded, (builder, paths, unstepped))
@@ -93,10 +93,13 @@ class _UsedGenerators:
         self._before.update(step.generators)
 
 
-def _add_generators(pair: tuple[Step, Step], used: _UsedGenerators, builder: ChartBuilder) -> None:
+def _add_generators(
+    pair: tuple[Step, Step], used: tuple[_UsedGenerators, _UsedGenerators], builder: ChartBuilder
+) -> None:
     a, b = (each.generators for each in pair)
-    used.add(pair[0])
-    shared = a.keys() & b.keys() & used.names
+    for run, step in zip(used, pair, strict=True):
+        run.add(step)
+    shared = a.keys() & b.keys() & (used[0].names | used[1].names)
     if shared:
         differing = sum(a[name] != b[name] for name in shared)
         builder.add(pair[0].last, RowKind.GENERATORS, "", differing, len(shared))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from samebits.comparison.origin import find_origins
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
 from samebits.errors import SamebitsError
+from samebits.records.events import split_command
 from samebits.records.kinds import Level
 from samebits.records.notes import Note, NoteCode, listed, lost_state
 from samebits.records.reader import RecordReader
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def another_command(a: RunInfo, b: RunInfo) -> Reason | None:
     """Return the reason why two records are of different commands; None if they seem to be of one."""
-    (script_a, rest_a), (script_b, rest_b) = _split(a.command), _split(b.command)
+    (script_a, rest_a), (script_b, rest_b) = split_command(a.command), split_command(b.command)
     if script_a != script_b:
         return Reason.of(ReasonCode.OTHER_SCRIPTS, script_a, script_b)
     if rest_a != rest_b and NOT_RECORDED not in (*rest_a, *rest_b):
@@ -47,13 +47,6 @@ def unseen_arguments(a: RunInfo, b: RunInfo) -> list[Note]:
     if any(MASK in word for word in words):
         return [Note.of(NoteCode.ARGUMENTS_MASKED)]
     return []
-
-
-def _split(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Return the script without its folder, or `-m module`, and the arguments."""
-    if command[:1] == ("-m",):
-        return " ".join(command[:2]), command[2:]
-    return os.path.basename(command[0]) if command else "", command[1:]
 
 
 _LISTED = 12  # differences between environments

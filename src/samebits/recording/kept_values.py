@@ -148,7 +148,7 @@ def unordered(bits: Any) -> Any:
 
 
 def unpack(data: bytes, info: TensorInfo) -> Kept | None:
-    """Return what `pack` wrote; None where the record of a stranger does not fit its own description.
+    """Return what `pack` wrote; None where a stranger's record does not fit its own description.
 
     Args:
         data: a safetensors file.
@@ -163,11 +163,13 @@ def unpack(data: bytes, info: TensorInfo) -> Kept | None:
     except (SafetensorError, KeyError, ValueError):
         return None
     dtype = plain_dtype(info.dtype)
+    if dtype not in KNOWN:
+        return None
     total = prod(info.shape)
     n_parts, size = (2 if dtype.startswith("complex") else 1), _size(dtype)
     kept = min(total, MOST_ELEMENTS)
     value = parts.get("value")
-    if dtype not in KNOWN or value is None or len(value) != kept * n_parts * size:
+    if value is None or len(value) != kept * n_parts * size:
         return None
     bits = np.frombuffer(value, dtype=f"<i{size}")
     return Kept(Elements(dtype, (kept,), bits), total, parts.get("flat", b""), parts.get("unordered", b""))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from samebits import environment
-from samebits._runtime.frames import calling_frame, ignored
+from samebits._runtime.frames import calling_frame, pass_on
 from samebits._runtime.imports import PostImport
 from samebits._text.masking import Masker
 from samebits._torch.core import COMPILER_RULES, compiled_graphs, hide_from_compiler
@@ -28,7 +28,7 @@ from samebits.recording.settings import VALUE_BYTES, RecordingSettings
 from samebits.recording.terminal_row import Progress, show_digesting
 from samebits.records.events import RunInfo
 from samebits.records.kinds import Level
-from samebits.records.notes import Note, NoteCode
+from samebits.records.notes import Note, NoteCode, RecordedPart
 from samebits.records.writer import FLUSH_SECONDS, RecordWriter
 from samebits.rng.active import PROCESS
 from samebits.rng.sources import RECORDED, package_of
@@ -196,19 +196,29 @@ class RecordingSession:
             replay=self._probes.replay_facts() if self._probes is not None else {},
         )
         if read is not None:  # last, because it may take long, and the run may be killed meanwhile
-            with ignored():
+            with self._noted(RecordedPart.DATA_FILES):
                 data = digest_data(read, self._folder, show_digesting)
                 self.writer.update(environment=self._environment(dataclasses.replace(facts, data=data)))
+            self.writer.update(notes=self._notes())
         self.writer.close(single=single)
 
     def _facts_at_end(self) -> environment.Environment:
         inventory, script = self.settings.inventory, self._script
         facts = environment.collect(Path(script).parent if script else None, switch_values())
         if inventory is not None:
-            with ignored():  # whatever the script did to the modules that this needs, its record is closed
+            with self._noted(RecordedPart.INVENTORY):
                 mask = self._mask if inventory.changes else None
                 facts = environment.with_inventory(facts, self._folder, script, mask)
         return facts
+
+    @contextlib.contextmanager
+    def _noted(self, part: RecordedPart) -> Iterator[None]:
+        """Note an error in the body: whatever the script did to the modules in use, its record is closed."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - see above
+            pass_on(error)
+            self.recorder.failures.add(part, error)
 
     @property
     def broken(self) -> str:

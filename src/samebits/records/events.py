@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.records.kinds import Level, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from samebits._runtime.frames import Site
     from samebits.records.kinds import EventKind
@@ -184,6 +185,17 @@ class RunInfo:
     control: dict[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     replay: dict[str, Any] = field(default_factory=dict)
+
+
+def split_command(command: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the script without its folder, or `-m module`, and the arguments; empty for no command.
+
+    Args:
+        command: as in `RunInfo`.
+    """
+    if command[:1] == ("-m",):
+        return " ".join(command[:2]), tuple(command[2:])
+    return os.path.basename(command[0]) if command else "", tuple(command[1:])
 
 
 def _ranges(positions: tuple[int, ...]) -> list[str]:

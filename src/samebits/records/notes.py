@@ -175,6 +175,10 @@ class RecordedPart(StrEnum):
     STATE_LOG = "state-log"
     TAP = "tap"
     VALUES = "values"
+    INVENTORY = "inventory"
+    """The packages, the code and its changes, as `samebits rebuild` and `lock` need them."""
+    DATA_FILES = "data-files"
+    """The digests of the data files that the run read."""
 
     @property
     def is_state(self) -> bool:

@@ -44,7 +44,7 @@ def render_cost(report: CostReport, style: Style) -> str:
         end = (
             _failure(cost, style, widths[0])
             if cost.failure
-            else _bar(cost, report.noise, longest, bar_width, style)
+            else _bar(cost, longest, bar_width, style, clear=report.is_clear(cost))
         )
         lines.append(f"{_aligned(row, widths)}{_GAP}{end}".rstrip())
     lines += ["", *style.wrap(how_measured(report))]
@@ -99,11 +99,9 @@ def _failure(cost: Cost, style: Style, name_width: int) -> str:
     return style.paint(f"not measured: {cost.failure}"[:width], "yellow")
 
 
-def _bar(cost: Cost, noise: float, longest: float, width: int, style: Style) -> str:
+def _bar(cost: Cost, longest: float, width: int, style: Style, *, clear: bool) -> str:
     if cost.variant.name == OFF:
         return ""
-    low, high = cost.spread
-    clear = low - 1 > noise or 1 - high > noise
     colour = ("red" if cost.ratio > 1 else "green") if clear else "dim"
     return style.paint("#" * round(width * abs(cost.ratio - 1) / longest), colour)
 

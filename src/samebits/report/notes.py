@@ -47,6 +47,8 @@ _PARTS = {
     RecordedPart.STATE_LOG: "the state log",
     RecordedPart.TAP: "a tap {}",
     RecordedPart.VALUES: "values",
+    RecordedPart.INVENTORY: "the packages and the code",
+    RecordedPart.DATA_FILES: "the data files that were read",
 }
 _PURPOSES = {"record": "record ops", "replay": "execute ops again"}
 _NOT_SAVED = "run 1 had no such event, or did not keep it"

@@ -76,8 +76,13 @@ def amount_text(difference: Difference) -> str:
 
 
 def values_text(difference: Difference, other: int) -> str:
-    """Give the first element that differs, in run 1 and in another one."""
+    """Give the first element that differs, in run 1 and in another one.
+
+    Args:
+        difference: of the values.
+        other: number of the other run; 0 for an operation that was executed again in one run.
+    """
     first, second = difference.values or ("", "")
     index = difference.first_index
     where = f"first at {list(index)}: " if index else ""
-    return f"{where}{first} in run 1, {second} in run {other}"
+    return f"{where}{first} in run 1, {second} in run {other}" if other else f"{where}{first}, then {second}"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
-from samebits._text.printable import printable, shortened
+from samebits._text.printable import end_of, printable, shortened
 from samebits.comparison.programs.outcome import STATE, How, Relation, Source, Why
 from samebits.comparison.results import describe
 from samebits.report.json import site_json
 from samebits.report.notes import sentence
-from samebits.report.style import Style, count, number, row
+from samebits.report.style import Style, count, number, row, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -181,9 +180,13 @@ def _first(first: Row, style: Style, folder: str) -> list[str]:
 
 def _calls(first: Row) -> str:
     text = f"{number(first.differing)} of {number(first.calls)} have other bits"
-    if first.last is not None and first.last.differing is not None:
-        text += f"; the last by {_amount(first.last)}"
-    return text
+    if first.last is None:
+        return text
+    if first.last.relation is Relation.SAME_VALUES:
+        return f"{text}; the last has the same values{_kept_words(first.last)}"
+    if first.last.relation is Relation.ROUNDED:
+        return f"{text}; the last is equal when rounded to {first.last.ulp_dtype}{_kept_words(first.last)}"
+    return text if first.last.differing is None else f"{text}; the last by {_amount(first.last)}"
 
 
 def difference_words(pair: Row) -> str:
@@ -206,7 +209,7 @@ def difference_words(pair: Row) -> str:
         where = f"{part.kept} of {part.of} along dimension {part.dimension}"
         return f"{smaller} has the {side} {where}; these are equal"
     if relation is Relation.ROUNDED:
-        return f"the dtypes differ; rounded to {distance.ulp_dtype} both are equal{_kept_words(distance)}"
+        return f"{_form_words(infos)}; rounded to {distance.ulp_dtype} both are equal{_kept_words(distance)}"
     also = ""
     if relation is Relation.TRANSPOSED:
         order = ", ".join(map(str, distance.permutation))
@@ -287,7 +290,7 @@ def _cells(each: Row) -> tuple[str, str, str, str, str]:
         Relation.PART: "a part",
         Relation.TRANSPOSED: "transposed",
         Relation.REORDERED: "reordered",
-        Relation.ROUNDED: "rounded",
+        Relation.ROUNDED: f"rounded, {number(distance.compared)} kept" if distance.is_sample else "rounded",
     }.get(distance.relation, "")
     if not elements or distance.relation in (Relation.TRANSPOSED, Relation.REORDERED):
         counted = (
@@ -299,12 +302,8 @@ def _cells(each: Row) -> tuple[str, str, str, str, str]:
         elements = f"{elements} {counted}".strip()
     ulp = "" if distance.max_ulp is None else number(distance.max_ulp)
     relative = "" if distance.relative is None else f"{distance.relative:.2g}"
-    return _with_end(_called(each.first, short=True)), info, elements, ulp, relative
-
-
-def _with_end(name: str) -> str:
-    """Shorten a name to the width of its column: the ends of paths tell modules apart."""
-    return name if len(name) <= _LONGEST_CELL else f"…{name[1 - _LONGEST_CELL :]}"
+    name = end_of(_called(each.first, short=True), _LONGEST_CELL)
+    return name, printable(shortened(info, 2 * _LONGEST_CELL)), elements, ulp, relative
 
 
 def _facts(result: ProgramComparison) -> list[str]:
@@ -342,9 +341,8 @@ def _facts(result: ProgramComparison) -> list[str]:
 
 def _doubts(result: ProgramComparison) -> list[str]:
     facts = []
-    sampled = [each for each in (*result.accepted, *result.same_values) if each.distance.is_sample]
-    if sampled:
-        facts.append(f"judged by a part of the elements: {_names([each.first.name for each in sampled])}")
+    if result.sampled:
+        facts.append(f"judged by a part of the elements: {_names(result.sampled)}")
     if result.unreadable and result.why is not Why.UNREADABLE:
         facts.append(f"{count(result.unreadable, 'pair')} of tensors could not be read when recorded")
     return facts
@@ -395,11 +393,7 @@ def _some(texts: Sequence[str]) -> str:
 
 
 def _at(site: Site | None, folder: str) -> str:
-    if site is None:
-        return ""
-    relative = os.path.relpath(site.file, folder)
-    file = site.file if relative.startswith("..") else relative
-    return f" at {file}:{site.line}"
+    return "" if site is None else f" at {shown_path(site.file, folder)}:{site.line}"
 
 
 def _name_json(name: Name) -> dict[str, str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samebits.comparison.results import describe
+from samebits.records.events import split_command
 from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from samebits.records.events import TensorInfo
 
@@ -29,6 +30,11 @@ ROLE_WORDS: Mapping[str, str] = {
     Role.GRAD: "gradient",
     Role.OPTIMIZER: "optimizer state",
 }
+
+
+def script_name(command: Sequence[str]) -> str:
+    """Return the name of the script without its folder, or `-m module`."""
+    return split_command(command)[0] or "a script"
 
 
 def rank_words(numbers: Iterable[int]) -> str:

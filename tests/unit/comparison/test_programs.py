@@ -13,6 +13,7 @@ from samebits.comparison.programs import _series
 from samebits.comparison.programs import judge_programs as judge_programs_module
 from samebits.comparison.programs.judge_programs import judge_programs
 from samebits.comparison.programs.outcome import How, Name, Relation, Source, Tolerance, Why
+from samebits.recording._recorder import Recorder
 from samebits.records.creation import finalize
 from samebits.records.reader import RecordReader
 
@@ -37,6 +38,24 @@ def compare(tmp_path):
             return judge_programs(first, second, by_shape=by_shape, tolerance=tolerance)
 
     return run
+
+
+RECORD = Recorder.tap
+
+
+def without_digest(names):
+    """A recorder that cannot read the tensors of some names."""
+
+    def tap(recorder, name, frame, tensors, paths, source):
+        digest = recorder.observe
+        if name in names:
+            recorder.observe = lambda *given: (digest(*given)[0], bytes(16))
+        try:
+            return RECORD(recorder, name, frame, tensors, paths, source)
+        finally:
+            recorder.observe = digest
+
+    return tap
 
 
 def taps(*named):
@@ -272,3 +291,35 @@ def test_where_the_difference_grows_most_is_named(compare):
     )
 
     assert result.rows[result.jump].first.name.name == "c"
+
+
+def test_what_could_not_be_read_is_not_matched_by_contents(compare, monkeypatch):
+    """Both have a digest of zeros, whatever their contents were."""
+
+    def act(name):
+        def run():
+            samebits.tap(name, torch.ones(3))
+            samebits.tap(f"{name}2", X)
+
+        return run
+
+    monkeypatch.setattr(Recorder, "tap", without_digest(("a", "b")))
+    result = compare(act("a"), act("b"), by_shape=True)
+
+    assert [(m.first.name, m.second.name, m.how) for m in result.matched] == [
+        ("a", "b", How.SHAPE),
+        ("a2", "b2", How.CONTENTS),
+    ]
+    assert (result.verdict, result.why, result.unreadable) == ("not_judged", Why.UNREADABLE, 1)
+
+
+def test_a_sample_is_named_though_another_call_is_further_apart(compare):
+    """The row of a name shows one call; what was judged by a part of its elements may be another one."""
+    big = torch.linspace(0, 1, 300_000)
+
+    result = compare(
+        taps(("x", big), ("x", X)), taps(("x", big.bfloat16()), ("x", NEXT)), tolerance=Tolerance(ulp=1)
+    )
+
+    assert [row.first.call for row in result.accepted] == [1]
+    assert result.sampled == (tap_name("x"),)

@@ -41,6 +41,12 @@ def distance(a, b):
         (X[0], X[0].T, Relation.TRANSPOSED),
         (X, X.flip(0), Relation.REORDERED),
         (X, X[:, -1:], Relation.PART),
+        (X, X.reshape(6, 4).bfloat16(), Relation.ROUNDED),
+        (X, X.reshape(2, 12) + 1, Relation.VALUES),
+        (X, X.reshape(4, 6).bfloat16(), Relation.ROUNDED),
+        (X, X.reshape(4, 6) + 1, Relation.OTHER_SIZE),
+        (X[:, :0], X[None, :, :0].double(), Relation.SAME_VALUES),
+        (BIG, BIG.reshape(4, -1).bfloat16(), Relation.ROUNDED),
         (X, X[0, 0], Relation.OTHER_SIZE),
         (X, X[:, :2] + 1, Relation.OTHER_SIZE),
         (BIG, BIG.reshape(-1), Relation.SAME_VALUES),
@@ -177,3 +183,13 @@ def test_the_two_zeros_are_within_any_relative_difference():
 def test_numbers_further_apart_than_the_largest_have_no_distance_that_json_lacks():
     far = torch.tensor([1.7e308], dtype=torch.float64)
     assert distance(far, -far).max_abs is None
+
+
+def test_neighbouring_dimensions_made_into_one_are_compared_in_place():
+    """A batch of sequences in one program is a batch of tokens in the other."""
+    b = X.reshape(6, 4).clone()
+    b[5, 1] += 1
+
+    found = distance(X, b)
+
+    assert (found.differing, found.compared, found.first_index) == (1, 24, (1, 2, 1))

@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 from event_tape import FakeRecord, Tape
 
+from samebits.comparison import op_timeline as timeline_module
+from samebits.comparison.course import course
 from samebits.comparison.op_timeline import OpState, op_timeline
 from samebits.comparison.step_chart import MOST_COLUMNS, MOST_ROWS, ChartBuilder, RowKind
 from samebits.comparison.timeline import timeline
@@ -63,6 +65,20 @@ def test_generators_that_nobody_draws_from_do_not_count():
     chart = timeline(run({}), run({}, generator="other"))
 
     assert RowKind.GENERATORS not in {row.kind for row in chart.rows}
+
+
+def test_a_generator_that_only_the_second_run_draws_from_counts():
+    """From the step on in which it does: what it gave has reached that run."""
+    other = run({}, generator="other")
+    assert RowKind.GENERATORS not in {row.kind for row in timeline(run({}), other).rows}
+
+    listed = [*other.listed]
+    moved = next(at for at, event in enumerate(listed) if event.op == "state" and event.step == 2)
+    digests = (b"moved" + bytes(11), *listed[moved].digests[1:])
+    listed[moved] = replace(listed[moved], digests=digests)
+    chart = timeline(run({}), FakeRecord(other.info, listed))
+
+    assert rows(chart)["generators"][0] == 2
 
 
 def test_steps_of_several_threads_are_not_paired():
@@ -123,14 +139,21 @@ class OpRecord(FakeRecord):
         return {}
 
 
-def ops(noise: str, garbage: int, level: str = "op") -> OpRecord:
-    """Memory with former contents, an operation with noise, and one that reads its result."""
+def ops(noise: str, garbage: int, level: str = "op", extra: int = 0, before: int = 0) -> OpRecord:
+    """Memory with former contents, an operation with noise, and one that reads its result.
+
+    Before these, `before` operations that are the same; after these, `extra` ones that are in this run only.
+    """
     tape = Tape(level=level)
+    for number in range(before):
+        tape.op("ones.default", line=100 + number, result=("before", number))
     memory = tape.empty(garbage, line=1)
     x = tape.op("ones.default", line=2, result=1)
     tape.copy_(memory, x, line=3)
     y = tape.op("bmm.default", x, line=4, noise=noise, module="net")
     z = tape.op("relu.default", y, line=5, module="net")
+    for number in range(extra):
+        tape.op("neg.default", z, line=50 + number)
     tape.backward(z, {"net.w": z})
     tape.boundary({"net.w": z})
     record = tape.record()
@@ -162,3 +185,60 @@ def test_there_is_no_timeline_without_operations_or_without_a_difference():
     """Step-level records, equal runs."""
     assert op_timeline(ops("a", 1, "step"), ops("b", 1, "step")) is None
     assert op_timeline(ops("a", 1), ops("a", 1)) is None
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 0), (0, 2)])
+def test_operations_that_only_one_run_has_are_counted(first, second):
+    """Those of the first run are shown, those of the second have no place in its order."""
+    found = op_timeline(ops("a", 1, extra=first), ops("b", 1, extra=second))
+
+    assert [point.state for point in found.points].count(OpState.ALONE) == first
+    assert found.only_second == second
+
+
+def test_a_difference_behind_very_many_operations_is_shown(monkeypatch):
+    """With some of those before it; how many are left out is known."""
+    monkeypatch.setattr(timeline_module, "MOST_OPS", 12)
+    monkeypatch.setattr(timeline_module, "MOST_LEAD", 3)
+
+    found = op_timeline(ops("a", 1, before=50, extra=40), ops("b", 1, before=50, extra=40))
+
+    assert [point.op for point in found.points[:5]] == [
+        "aten::empty.memory_format",
+        "aten::ones.default",
+        "aten::copy_.default",
+        "aten::bmm.default",
+        "aten::relu.default",
+    ]
+    assert len(found.points) == 12
+    assert found.left_out == 50 + 5 + 40 - 12
+
+
+def test_operations_of_a_step_that_is_too_long_are_not_called_lonely(monkeypatch):
+    """Nothing is known of them: the events of the step were not paired."""
+    monkeypatch.setattr("samebits.comparison.lookup._ALIGNED_EVENTS", 2)
+
+    found = op_timeline(ops("a", 1), ops("b", 1))
+
+    assert {point.state for point in found.points} == {OpState.UNPAIRED}
+    assert found.only_second == 0
+
+
+def test_calls_that_seed_with_ever_other_numbers_are_counted_and_not_all_listed():
+    """A script may seed in each of thousands of steps."""
+    tape = Tape(level="step")
+    for number in (*range(100), 0):
+        tape.seed(number)
+    record = tape.record()
+
+    found = course(Followed(record.info, record.listed))
+
+    assert (len(found.seedings), found.seedings[0].times, found.unlisted_seedings) == (40, 2, 60)
+
+
+class Followed(OpRecord):
+    """A record whose steps can be counted."""
+
+    def n_steps(self):
+        """As many as its facts say."""
+        return self.info.steps

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -96,6 +98,14 @@ def test_a_file_that_does_not_fit_its_description_is_not_used():
     assert unpack(data, describe(Role.VALUE, "", torch.ones(5))) is None
     assert unpack(data, describe(Role.VALUE, "", torch.ones(4, dtype=torch.float64))) is None
     assert unpack(b"no safetensors", describe(Role.VALUE, "", torch.ones(4))) is None
+
+
+@pytest.mark.parametrize("dtype", ["float²", "int" + "9" * 5000, "int0", "", "object", "complex", "qint7"])
+def test_a_dtype_that_does_not_exist_is_no_error(dtype):
+    """A record may come from a stranger."""
+    info = dataclasses.replace(describe(Role.VALUE, "", torch.ones(4)), dtype=dtype)
+
+    assert unpack(pack(torch.ones(4), digest_many), info) is None
 
 
 def test_rounding_is_that_of_torch():

@@ -12,7 +12,7 @@ import torch
 
 import samebits
 from samebits.errors import SamebitsError
-from samebits.recording.kept_values import unpack
+from samebits.recording.kept_values import pack, unpack
 from samebits.recording.taps import TAPS
 from samebits.records.kinds import EventKind
 from samebits.records.notes import NoteCode
@@ -281,3 +281,24 @@ def test_no_more_than_the_limit_is_kept(tmp_path, monkeypatch):
     _, notes = recorded(tmp_path, lambda: [samebits.tap("x", torch.randn(250_000)) for _ in range(5)])
 
     assert [(note.code, note.arguments) for note in notes] == [(NoteCode.VALUES_BOUND, ("3", "2"))]
+
+
+def test_an_error_in_one_part_loses_no_other(tmp_path, monkeypatch):
+    """The elements of the parts before it and after it are kept, and the error is noted."""
+
+    def failing(tensor, digest):
+        if tensor.shape == (2,):
+            raise MemoryError("no room")
+        return pack(tensor, digest)
+
+    monkeypatch.setattr("samebits.recording.probes.tap_events.pack", failing)
+    parts = {"a": torch.ones(1), "b": torch.ones(2), "c": torch.ones(3)}
+
+    values, notes = recorded(tmp_path, lambda: samebits.tap("v", parts))
+
+    assert {name: found[0][2] is not None for name, found in values.items()} == {
+        "v.a": True, "v.b": False, "v.c": True,
+    }  # fmt: skip
+    assert [(note.code, note.arguments[:2]) for note in notes] == [
+        (NoteCode.NOT_RECORDED, ("kept-value", "MemoryError: no room"))
+    ]

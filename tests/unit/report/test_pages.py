@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import dataclasses
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,21 +16,37 @@ from samebits._runtime.frames import Site
 from samebits.cli.page_file import check_page, write_page
 from samebits.commands.compared_facts import compared_facts
 from samebits.commands.cost import Cost, CostReport, CostRequest, Unmeasured, Variant, WhyUnmeasured
-from samebits.comparison.course import course
+from samebits.comparison.course import Scalar, Seeding, course
+from samebits.comparison.environments import EnvironmentComparison, FactDifference
+from samebits.comparison.op_timeline import OpPoint, OpState, OpTimeline
+from samebits.comparison.replayed import replayed
 from samebits.errors import SamebitsError
+from samebits.recording.distance import Difference
+from samebits.recording.replay_results import ReplaySummary, Skipped, SkipReason, Unrepeated
 from samebits.recording.runner import Target
 from samebits.records.events import RunInfo, TensorInfo
-from samebits.records.kinds import KINDS
+from samebits.records.kinds import KINDS, EventKind
 from samebits.records.reader import RecordReader
 from samebits.records.writer import RecordWriter
+from samebits.report.cost import render_cost
 from samebits.report.html import svg
 from samebits.report.html.comparison_page import comparison_page
 from samebits.report.html.cost_page import cost_page
-from samebits.report.html.document import CodeLine, Facts, Figure, Page, Paragraph, Section
+from samebits.report.html.document import CodeLine, Facts, Figure, Items, Page, Paragraph, Section, Table
+from samebits.report.html.op_section import op_section
 from samebits.report.html.record_page import record_page
 from samebits.report.html.render import render
+from samebits.report.html.run_section import (
+    environment_section,
+    environments_section,
+    seeds_section,
+    switches_section,
+)
+from samebits.report.html.scalar_figure import scalar_figure
 from samebits.report.html.sharing import shareable
 from samebits.report.html.spread_page import spread_page
+from samebits.report.style import Style
+from samebits.report.vocabulary import script_name
 from samebits.switches.switch import Control
 from samebits.verification import verify_records
 
@@ -94,6 +110,39 @@ def check(page: Page) -> str:
 
     assert reading.complaints == []
     return reading.words
+
+
+def losses(*lines: int) -> tuple[Scalar, ...]:
+    """Three losses of each line, 3, 2 and 1."""
+    return tuple(
+        Scalar(EventKind.LOSS, step, Site("/code/train.py", line, "main"), f"{3.0 - step}", 3.0 - step)
+        for line in lines or (9,)
+        for step in range(3)
+    )
+
+
+def loss_page(scalars: tuple[Scalar, ...]) -> Page:
+    """A page with a drawing of losses."""
+    return page_with(scalar_figure(scalars))
+
+
+def page_with(*blocks: object) -> Page:
+    """A page with one section."""
+    return Page("t", "v", "plain", "a", Facts(()), (Section("s", "S", tuple(blocks)),))
+
+
+def points(*states: OpState) -> tuple[OpPoint, ...]:
+    """An operation in each of these states."""
+    return tuple(
+        OpPoint(at, 2, f"aten::op{at}", "net", None, is_backward=False, state=state)
+        for at, state in enumerate(states)
+    )
+
+
+def op_page(shown: tuple[OpPoint, ...], **more: int) -> Page:
+    """A page with the section on operations."""
+    section = op_section(OpTimeline(shown, 2, 2, measured=0, **more), "/code")
+    return dataclasses.replace(page_with(), sections=(section,))
 
 
 def test_a_hostile_record_gives_a_harmless_page(tmp_path):
@@ -191,30 +240,42 @@ def test_a_cost_within_noise_is_called_noise():
     """The headline must not say more than the measurement."""
     costs = (COSTS[0], dataclasses.replace(COSTS[1], ratios=(1.0, 1.4)), COSTS[2])
 
-    assert "so this is no more than noise" in check(cost_page(CostReport(REQUEST, costs, steps=20)))
+    assert "so this cannot be told from noise" in check(cost_page(CostReport(REQUEST, costs, steps=20)))
+
+
+@pytest.mark.parametrize(
+    ("ratios", "clear"), [((1.15, 1.2, 1.3), True), ((1.01, 1.2, 1.3), False), ((0.7, 0.8, 0.97), True)]
+)
+def test_page_and_table_call_the_same_costs_noise(ratios, clear):
+    """One round within the noise is enough; a bar of the table has its colour by the same rule."""
+    report = CostReport(REQUEST, (*COSTS[:2], dataclasses.replace(COSTS[2], ratios=ratios)), steps=20)
+
+    assert ("cannot be told from noise" in cost_page(report).answer) != clear
+    bars = [line for line in render_cost(report, Style(colour=True)).splitlines() if "#" in line]
+    assert any("\x1b[31m#" in line or "\x1b[32m#" in line for line in bars) == clear
 
 
 def test_without_matplotlib_the_page_says_it_in_words(monkeypatch, tmp_path):
     """The page is whole without its drawings."""
-    real = builtins.__import__
-
-    def importing(name, *arguments, **named):
-        if name.partition(".")[0] == "matplotlib":
-            raise ImportError(name)
-        return real(name, *arguments, **named)
-
-    monkeypatch.setattr(builtins, "__import__", importing)
-    monkeypatch.setattr(svg, "can_draw", lambda: False)
-    for module in ("step_section", "op_section", "spread_page", "cost_page", "scalar_figure"):
-        monkeypatch.setattr(f"samebits.report.html.{module}.can_draw", lambda: False)
     a, b = (hostile_record(tmp_path / f"{s}.sbr", s, "m") for s in (0, 1))
+    pages = {
+        "at most 1 of 1 tensors that differ": lambda: compared_page(a, b, str(tmp_path)),
+        "final values from": lambda: spread_page(make_spread()),
+        "on +20.0%": lambda: cost_page(CostReport(REQUEST, COSTS, steps=20)),
+        "3 losses: 3 in step 0": lambda: loss_page(losses()),
+        "gave other bits": lambda: op_page(points(OpState.SAME, OpState.BEGINS)),
+    }
+    drawn = {words: read_page(render(make())) for words, make in pages.items()}
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # an import of it raises an ImportError
 
-    reading = read_page(render(compared_page(a, b, str(tmp_path))))
+    plain = {words: read_page(render(make())) for words, make in pages.items()}
 
-    assert reading.complaints == []
-    assert "svg" not in reading.tags
-    assert "matplotlib was not installed" in reading.words
-    assert "at most 1 of 1 tensors that differ" in reading.words
+    for words, reading in plain.items():
+        assert reading.complaints == []
+        assert "svg" in drawn[words].tags
+        assert "svg" not in reading.tags
+        assert "matplotlib was not installed" in reading.words
+        assert words in reading.words
 
 
 def test_drawings_use_the_colours_of_the_page():
@@ -323,3 +384,92 @@ def test_a_page_is_replaced_by_a_page(tmp_path, monkeypatch, capsys):
 
     assert capsys.readouterr().err.count("samebits: page written to page.html") == 2
     assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_operations_without_a_counterpart_gave_no_other_bits():
+    """They are counted by themselves, as are those that were not compared."""
+    states = (OpState.SAME, OpState.BEGINS, OpState.DIFFERS, OpState.ALONE, OpState.UNPAIRED)
+
+    words = check(op_page(points(*states), only_second=7, left_out=1_000))
+
+    assert (
+        "2 of 5 operations gave other bits. Only run 1 has 1 of these. Only the other run has 7 more."
+        in words
+    )
+    assert "1 operation could not be compared: a step has too many events" in words
+    assert "5 operations around the first that differs are shown, 1 000 are left out" in words
+    assert "aten::op33netthe other run has none like it" in words
+    assert "aten::op44net" not in words
+
+
+def test_operations_that_were_executed_again_have_a_section():
+    """What was executed, what did not repeat, with its line and how far it is apart, what was left out."""
+    unrepeated = Unrepeated(
+        "aten::index_add_.default", "net", Site("/code/train.py", 7, "main"), None, 3, calls=4, repetitions=8,
+        differing=2, outputs=("f32[4]",), device="cuda",
+        difference=Difference(1, 4, 2, 0.5, (3,), ("1.0", "1.5")),
+    )  # fmt: skip
+    summary = ReplaySummary(2, 40, 11, 2, (unrepeated,), (Skipped(SkipReason.VIEW, "aten::view.default", 5),))
+    comparison = dataclasses.replace(identical().comparison, replayed=replayed(summary))
+
+    words = check(comparison_page(dataclasses.replace(identical(), comparison=comparison), None, "/code"))
+
+    for fact in (
+        "Operations executed again",
+        "40 calls of 11 operations executed again 2 times each in 2 steps, 1 operation did not repeat.",
+        "train.py:7 in main",
+        "1 of 4 elements differ, by up to 0.5 (2 ULP)",
+        "first at [3]: 1.0, then 1.5",
+        "nondeterministic-kernel",
+        "not executed again: 5 view",
+    ):
+        assert fact in words, fact
+    assert "run 0" not in words
+    assert "Operations executed again" not in check(comparison_page(identical(), None, "/code"))
+
+
+def test_losses_of_several_lines_are_several_curves():
+    """A generator and a discriminator have no loss in common."""
+    one, two = scalar_figure(losses()), scalar_figure(losses(9, 20))
+
+    assert "train.py:9, 3 losses: 3 in step 0, 1 in step 2." in two.alt
+    assert "train.py:20, 3 losses: 3 in step 0, 1 in step 2." in two.alt
+    assert "train.py:20" in two.wide
+    assert "train.py:9" not in one.wide  # one curve needs no legend
+    assert "3 more lines are not drawn" in scalar_figure(losses(*range(7))).caption
+    assert scalar_figure(losses()[:1]) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [(("/code/train.py", "-m"), "train.py"), (("-m", "pkg.train", "x"), "-m pkg.train"), ((), "a script")],
+)
+def test_every_page_names_the_script_alike(command, name):
+    """Without its folder; a module with its option."""
+    assert script_name(command) == name
+    if command:
+        spread = make_spread(make_configuration(command=command))
+        assert spread_page(spread).title == f"val_loss over seeds: {name}"
+
+
+def test_what_is_cut_says_so():
+    """Facts, switches and other differences of an environment."""
+    many = {f"name{number}": f"v{number}" for number in range(100)}
+    info = dataclasses.replace(identical().runs[0].info, environment={"switches": many, "more": many})
+    blocks = (*switches_section(info).blocks, *environment_section(info).blocks)
+    left_out = [block.left_out for block in blocks if isinstance(block, Table)]
+
+    assert left_out == [40, 40]
+    facts = tuple(FactDifference((f"f{number}",), "a", "b") for number in range(100))
+    section = environments_section((info, info), EnvironmentComparison((), facts))
+    assert [block.left_out for block in section.blocks if isinstance(block, Items)] == [40]
+
+
+def test_calls_that_seed_are_counted_where_they_are_too_many_to_list():
+    """A script may seed with another number in each of thousands of steps."""
+    info = identical().runs[0].info
+    listed = (Seeding("torch.manual_seed(0)", None, 0, 2),)
+
+    words = check(dataclasses.replace(page_with(), sections=(seeds_section(info, listed, 60, "/code"),)))
+
+    assert "60 more calls seeded a generator." in words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -22,6 +23,7 @@ IDS = torch.tensor([1, 2])
 @pytest.fixture
 def report(tmp_path):
     """The text about two programs that tap some values, one paragraph of each row on one line."""
+    made = []
 
     def make(a, b, *, width=100, as_json=False, **options):
         for name, values in (("a", a), ("b", b)):
@@ -30,10 +32,12 @@ def report(tmp_path):
                     samebits.tap(key, value)
         with RecordReader(tmp_path / "a.sbr") as first, RecordReader(tmp_path / "b.sbr") as second:
             result = judge_programs(first, second, **options)
+        made.append(result)
         if as_json:
             return json.loads(render_json(result, "names"))
         return render_text(result, Style(width=width), "/")
 
+    make.result = lambda: made[-1]
     return make
 
 
@@ -65,7 +69,7 @@ def test_different(report):
     [
         (X, X.T, "the same elements, transposed: B is A with its dimensions in the order 1, 0"),
         (X, X.flip(0), "relative 1.2; the same elements in another order"),
-        (X, X.bfloat16(), "the dtypes differ; rounded to bfloat16 both are equal"),
+        (X, X.bfloat16(), "the dtype differs; rounded to bfloat16 both are equal"),
         (X, X[:, 2:], "B has the last 1 of 3 along dimension 1; these are equal"),
         (X[:1], X, "A has the first 1 of 2 along dimension 0; these are equal"),
         (X, X[0, :2], "the shapes differ, and cannot be compared element by element"),
@@ -114,6 +118,45 @@ def test_calls(report):
         "different: tap x has 2 calls in A and 1 in B; all tensors that both programs have are equal "
         "notes - tap x has 2 calls in A and 1 in B"
     )
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        (X.double(), "the last has the same values"),
+        (X.bfloat16(), "the last is equal when rounded to bfloat16"),
+        (X * 2, "the last by 6 of 6 elements"),
+    ],
+)
+def test_the_last_call_is_described_by_its_relation(report, last, said):
+    text = words(report([("x", X), ("x", X)], [("x", X + 1), ("x", last)]))
+
+    assert f"calls 2 of 2 have other bits; {said}" in text
+
+
+def test_a_sample_that_was_rounded_is_called_one_in_the_table(report):
+    big = torch.linspace(0, 1, 300_000)
+
+    text = words(report([("y", X), ("x", big)], [("y", X + 1), ("x", big.bfloat16())]))
+
+    assert "tap x f32[300000] / bf16[300000] rounded, 262 144 kept 0 0" in text
+
+
+def test_a_dtype_of_a_stranger_is_harmless(report):
+    """In the table too."""
+    text = render_text(with_dtype(report, "x\x1b[31m"), Style(width=100), "/")
+
+    assert "\x1b" not in text
+    assert text.count("x\\x1b[31m[2, 3]") == 2  # of the first tensor, and in the table
+
+
+def with_dtype(report, dtype):
+    """The result on two programs, as if a record had named this dtype."""
+    report([("x", X)], [("x", X + 1)])
+    result = report.result()
+    row = result.rows[0]
+    first = dataclasses.replace(row.first, info=dataclasses.replace(row.first.info, dtype=dtype))
+    return dataclasses.replace(result, rows=(dataclasses.replace(row, first=first),))
 
 
 def test_a_tolerance_is_in_the_verdict(report):

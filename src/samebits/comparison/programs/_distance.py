@@ -45,7 +45,7 @@ def measure(infos: _Infos, a: Kept | None, b: Kept | None) -> Distance:
     if a is None or b is None or any(plain_dtype(info.dtype) != info.dtype for info in infos):
         return Distance(Relation.NOT_KEPT)  # of a quantized tensor, the record has no scale
     shapes = infos[0].shape, infos[1].shape
-    if _squeezed(shapes[0]) != _squeezed(shapes[1]):
+    if not _stand_in_the_same_places(*shapes):
         return _of_other_shapes(shapes, a, b)
     if shapes[0] != shapes[1] and _same_row(a, b):
         return Distance(Relation.SAME_VALUES, a.total, a.total, 0)
@@ -96,6 +96,27 @@ def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([length for length in shape if length != 1])
 
 
+def _stand_in_the_same_places(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Tell whether one shape is the other, but for dimensions of length 1, and for neighbours made into one.
+
+    For example, `(batch, time, width)` and `(batch * time, width)`.
+    """
+    a, b = _squeezed(a), _squeezed(b)
+    return a == b or _is_merged(a, b) or _is_merged(b, a)
+
+
+def _is_merged(merged: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Tell whether a shape becomes another one when neighbouring dimensions are made into one."""
+    lengths = list(shape)
+    for wanted in merged:
+        found = 1
+        while lengths and found < wanted:
+            found *= lengths.pop(0)
+        if found != wanted:
+            return False
+    return not lengths
+
+
 def _same_row(a: Kept, b: Kept) -> bool:
     return a.elements.dtype == b.elements.dtype and bool(a.flat) and a.flat == b.flat
 
@@ -108,6 +129,9 @@ def _of_other_shapes(shapes: tuple[tuple[int, ...], tuple[int, ...]], a: Kept, b
         relation, order = _rearranged(shapes, a, b)
         if relation is not None:
             return Distance(relation, a.total, a.total, permutation=order)
+        distance = _element_by_element(shapes[0], a, b)
+        if distance.relation in (Relation.SAME_VALUES, Relation.ROUNDED):
+            return distance
     part = _part(shapes, a, b)
     if part is not None:
         return Distance(Relation.PART, min(a.total, b.total), a.total, 0, part=part)

@@ -47,7 +47,7 @@ def match_others(
         [series.place(name, 0, record).info for name, series in named.items()]
         for named, record in zip((a, b), records, strict=True)
     ]
-    contents = align(*_numbered([a[n].digest(0) for n in ours], [b[n].digest(0) for n in theirs]))
+    contents = align(*_numbered(_contents(a), _contents(b)))
     found = [Matched(ours[i], theirs[j], How.CONTENTS) for i, j in contents]
     shapes = _numbered(
         [_shape_key(name, info) for name, info in zip(ours, infos[0], strict=True)],
@@ -99,6 +99,11 @@ def _most_like(
         else:
             y += 1
     return pairs
+
+
+def _contents(named: Named) -> list[Hashable]:
+    """Return the digest of the first tensor of each name; of one that could not be read, what equals none."""
+    return [series.digest(0) if series.is_read(0) else object() for series in named.values()]
 
 
 def _shape_key(name: Name, info: TensorInfo) -> Hashable:

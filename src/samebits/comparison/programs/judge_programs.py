@@ -125,12 +125,21 @@ def _unordered(a: Series, b: Series) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class _Judged:
-    """One name: what differs, what differs within the tolerance, what has another form, what is unknown."""
+    """One name: what differs, what differs within the tolerance, what has another form, what is unknown.
+
+    Args:
+        parted: the first tensor that differs.
+        accepted: the one within the tolerance that is furthest apart.
+        same_values: the first of which only dtype or shape differ.
+        unreadable: how many could not be read.
+        sampled: whether one was accepted, or called the same values, by a part of its elements.
+    """
 
     parted: Row | None = None
     accepted: Row | None = None
     same_values: Row | None = None
     unreadable: int = 0
+    sampled: bool = False
 
 
 class _Judge:
@@ -148,7 +157,7 @@ class _Judge:
 
     def judge(self, pair: _Pair) -> _Judged:
         """Compare the tensors of a name until one differs for good."""
-        unequal, unreadable = pair.unequal(), 0
+        unequal, unreadable, sampled = pair.unequal(), 0, False
         accepted: Row | None = None
         same_values: Row | None = None
         for number, (i, j) in enumerate(unequal):
@@ -157,13 +166,14 @@ class _Judge:
                 continue
             row = self._row(pair, (i, j), len(unequal))
             if row.distance.relation is Relation.SAME_VALUES:
-                same_values = same_values or row
+                same_values, sampled = same_values or row, sampled or row.distance.is_sample
             elif self._tolerance is not None and self._tolerance.accepts(row.distance):
                 accepted = row if accepted is None or self._is_further(row, accepted) else accepted
+                sampled = sampled or row.distance.is_sample
             else:
                 last = self._row(pair, unequal[-1], 1).distance if number + 1 < len(unequal) else None
-                return _Judged(replace(row, last=last), accepted, same_values, unreadable)
-        return _Judged(None, accepted, same_values, unreadable)
+                return _Judged(replace(row, last=last), accepted, same_values, unreadable, sampled)
+        return _Judged(None, accepted, same_values, unreadable, sampled)
 
     def _is_further(self, row: Row, other: Row) -> bool:
         """Tell which of two rows is further apart, in the measure of the tolerance."""
@@ -220,6 +230,7 @@ def judge_programs(
         before=_before(pairs, rows), rows=rows,
         accepted=tuple(each.accepted for each in judged if each.accepted),
         same_values=tuple(each.same_values for each in judged if each.same_values),
+        sampled=tuple(pair.first for pair, each in zip(pairs, judged, strict=True) if each.sampled),
         only_first=only_first, only_second=only_second, other_calls=other_calls, order=pairing.order,
         matched=pairing.matched, prefixes=pairing.prefixes, unreadable=unreadable, open_ended=open_ended,
         notes=notes, jump=_jump(rows),

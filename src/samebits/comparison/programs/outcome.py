@@ -256,6 +256,7 @@ class ProgramComparison:
         order: the first name that comes in another order in the second record, and what stands there instead.
         matched: names that were matched although they differ.
         prefixes: what all names of a record begin with, and was left out.
+        sampled: names of which a tensor was accepted, or called the same values, by a part of its elements.
         unreadable: how many pairs have a tensor that could not be read.
         open_ended: whether each run ended early, so that it may lack tensors.
         notes: of both records, on how they were made.
@@ -278,6 +279,7 @@ class ProgramComparison:
     order: tuple[Name, Name] | None = None
     matched: tuple[Matched, ...] = ()
     prefixes: tuple[str, str] = ("", "")
+    sampled: tuple[Name, ...] = ()
     unreadable: int = 0
     open_ended: tuple[bool, bool] = (False, False)
     notes: tuple[tuple[Note, ...], tuple[Note, ...]] = ((), ())

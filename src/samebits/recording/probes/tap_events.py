@@ -63,29 +63,38 @@ class ValueKeeper:
             self._recorder.on_tensors.remove(self._observe)
 
     def keep(self, seq: int, tensors: Sequence[Any], digests: bytes) -> None:
-        """Write the elements of the first tensors of an event.
+        """Write the elements of the tensors of an event; an error in one is noted, and the others are kept.
 
         Args:
             seq: number of the event.
             tensors: the tensors.
             digests: 16 bytes for each. A comparison finds elements by them, so they are kept once.
         """
-        files = []
-        for position, tensor in enumerate(tensors):
-            digest = digests[_WIDTH * position : _WIDTH * (position + 1)]
-            if digest in self._known:
-                continue
-            if self._bytes_left <= 0:
-                self._left_out += 1
-                continue
-            data = pack(tensor, self._recorder.digest_many)
-            if data is not None:
-                self._bytes_left -= len(data)
-                if len(self._known) < _MOST_KNOWN:
-                    self._known.add(digest)
-                files.append((seq, position, data))
-        if files:
-            self._recorder.writer.capture(files)
+        files: list[tuple[int, int, bytes]] = []
+        try:
+            for position, tensor in enumerate(tensors):
+                digest = digests[_WIDTH * position : _WIDTH * (position + 1)]
+                with self._recorder.recording(RecordedPart.CAPTURED_VALUE):
+                    data = self._packed(tensor, digest)
+                    if data is not None:
+                        files.append((seq, position, data))
+        finally:
+            if files:
+                self._recorder.writer.capture(files)
+
+    def _packed(self, tensor: Any, digest: bytes) -> bytes | None:
+        """Return the elements of a tensor; None if they are not to be written."""
+        if digest in self._known:
+            return None
+        if self._bytes_left <= 0:
+            self._left_out += 1
+            return None
+        data = pack(tensor, self._recorder.digest_many)
+        if data is not None:
+            self._bytes_left -= len(data)
+            if len(self._known) < _MOST_KNOWN:
+                self._known.add(digest)
+        return data
 
     def notes(self) -> list[Note]:
         """Return a note if not all values were kept."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from typing import TYPE_CHECKING
 
@@ -14,11 +13,13 @@ from samebits.report.html.finding_section import (
     reported_section,
 )
 from samebits.report.html.op_section import op_section
+from samebits.report.html.replay_section import replay_section
 from samebits.report.html.run_section import environments_section, notes_section, switches_section
 from samebits.report.html.step_section import timeline_section
 from samebits.report.remedy import Sources
 from samebits.report.style import count, number, shown_path
 from samebits.report.verdict_text import answer, is_listed
+from samebits.report.vocabulary import script_name
 
 if TYPE_CHECKING:
     from samebits.commands.compared_facts import ComparedFacts
@@ -39,7 +40,7 @@ def comparison_page(result: Verification, facts: ComparedFacts | None, folder: s
     """
     comparison = result.comparison
     return Page(
-        title=f"{_script(result, facts)}: two runs compared bit for bit",
+        title=f"{script_name(_command(result, facts))}: two runs compared bit for bit",
         verdict=comparison.verdict.replace("_", " "),
         tone=_TONES[comparison.verdict],
         answer=f"{answer(result)}.",
@@ -64,19 +65,15 @@ def _sections(result: Verification, facts: ComparedFacts | None, folder: str) ->
         sections.append(timeline_section(facts.chart, facts.infos))
     if facts is not None and facts.ops is not None:
         sections.append(op_section(facts.ops, folder))
-    sections += [others_section(comparison, folder), notes_section(comparison.notes)]
+    sections += [
+        others_section(comparison, folder),
+        replay_section(comparison.replayed, sources),
+        notes_section(comparison.notes),
+    ]
     if facts is not None:
         sections.append(environments_section(facts.infos, facts.environment))
         sections.append(switches_section(facts.infos[0]))
     return sections
-
-
-def _script(result: Verification, facts: ComparedFacts | None) -> str:
-    """Return the name of the script, or `-m module`."""
-    command = _command(result, facts)
-    if command[:1] == ("-m",):
-        return " ".join(command[:2])
-    return os.path.basename(command[0]) if command else "a script"
 
 
 def _command(result: Verification, facts: ComparedFacts | None) -> tuple[str, ...]:

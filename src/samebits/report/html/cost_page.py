@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,9 @@ from samebits._text.masking import Masker
 from samebits.commands.cost import AGAIN, OFF, ON
 from samebits.report.cost import figures, how_measured, left_out_sentences, percent
 from samebits.report.html.document import Block, Facts, Figure, Items, Page, Paragraph, Section, Table
-from samebits.report.html.svg import NARROW, WIDE, Ink, can_draw, drawn
+from samebits.report.html.svg import NARROW, WIDE, Ink, drawn
+from samebits.report.plot import can_plot
+from samebits.report.vocabulary import script_name
 
 if TYPE_CHECKING:
     from samebits.commands.cost import Cost, CostReport
@@ -22,7 +23,6 @@ def cost_page(report: CostReport) -> Page:
     """Return the page on the cost of switches."""
     target = report.request.target
     name = (target.script,) if target.script is not None else ("-m", str(target.module))
-    script = os.path.basename(name[0]) if len(name) == 1 else " ".join(name)
     blocks: list[Block] = [_figure(report), _table(report), Paragraph(how_measured(report))]
     left_out = left_out_sentences(report)
     sections = [Section("costs", "What each switch adds to a step", tuple(blocks))]
@@ -32,7 +32,7 @@ def cost_page(report: CostReport) -> Page:
         text = f"The measurement was interrupted after {report.request.rounds} complete rounds."
         sections.insert(0, Section("interrupted", "Interrupted", (Paragraph(text, "unsure"),)))
     return Page(
-        title=f"{script}: what determinism switches cost",
+        title=f"{script_name(name)}: what determinism switches cost",
         verdict=_verdict(report),
         tone="plain",
         answer=_answer(report),
@@ -64,12 +64,7 @@ def _answer(report: CostReport) -> str:
         f"With all switches on, the time of a step changes by {percent(everything.ratio)} ({percent(low)} to "
         f"{percent(high)} over the rounds). Two equal variants differ by up to {100 * report.noise:.1f}% here"
     )
-    return f"{text}, so this is no more than noise." if _is_noise(report, everything) else f"{text}."
-
-
-def _is_noise(report: CostReport, cost: Cost) -> bool:
-    """Tell whether a cost is no larger than the difference between two equal variants."""
-    return abs(cost.ratio - 1) <= report.noise
+    return f"{text}." if report.is_clear(everything) else f"{text}, so this cannot be told from noise."
 
 
 def _figure(report: CostReport) -> Figure:
@@ -93,11 +88,11 @@ def _figure(report: CostReport) -> Figure:
         axes.legend(loc="best")
 
     wide, narrow = ("", "")
-    if can_draw() and shown:
+    if can_plot() and shown:
         wide, narrow = drawn(draw, "cost-wide", WIDE, height), drawn(draw, "cost-narrow", NARROW, height)
     caption = (
-        "Dot: median over the rounds; bar: the smallest and the largest. A cost within the grey band is no "
-        f"larger than the difference between two equal variants (`{AGAIN}`)."
+        "Dot: median over the rounds; bar: the smallest and the largest. The grey band is the difference "
+        f"between two equal variants (`{AGAIN}`). A bar that reaches into it cannot be told from noise."
     )
     alt = (
         "; ".join(f"{cost.variant.name} {percent(cost.ratio)}" for cost in shown) or "No variant was measured"

@@ -33,11 +33,25 @@ def origin_section(result: Verification, elements: Sequence[ElementPair], source
     if not comparison.findings:
         return None
     first, other = comparison.findings[0], max(2, len(result.compared))
-    blocks: list[Block] = [Paragraph(headline(first.origin)), *_lines(first, other, sources)]
-    blocks += _outcome(first, other, elements)
-    blocks += _reasons(first, likely=result.quick)
+    blocks = finding_blocks(first, other, elements, sources, likely=result.quick)
     title = "The first difference" if first.origin.events != (None, None) else "What differs first"
     return Section("origin", title, tuple(blocks))
+
+
+def finding_blocks(
+    finding: Finding, other: int, elements: Sequence[ElementPair], sources: Sources, *, likely: bool = False
+) -> list[Block]:
+    """Show one origin: its line, what came out, its cause and the evidence.
+
+    Args:
+        finding: the origin.
+        other: the run that differs from run 1; 0 for an operation that was executed again in one run.
+        elements: its first elements that differ, where they were captured.
+        sources: which source files may be shown.
+        likely: mark a cause that no run has proven.
+    """
+    blocks: list[Block] = [Paragraph(headline(finding.origin)), *_lines(finding, other, sources)]
+    return [*blocks, *_outcome(finding, other, elements), *_reasons(finding, likely=likely)]
 
 
 def _lines(finding: Finding, other: int, sources: Sources) -> list[Block]:
@@ -109,13 +123,22 @@ def remedy_section(result: Verification, folder: str) -> Section | None:
     """Show what to change, whether that was run, and the patch."""
     findings = result.comparison.findings
     remedy = findings[0].remedy if findings else None
-    blocks: list[Block] = [] if remedy is None else _remedy(remedy, folder, with_lines=result.fix is None)
+    blocks: list[Block] = (
+        [] if remedy is None else remedy_blocks(remedy, folder, with_lines=result.fix is None)
+    )
     if result.fix is not None:
         blocks += _fix(result.fix, folder)
     return Section("remedy", "What to change", tuple(blocks)) if blocks else None
 
 
-def _remedy(remedy: Remedy, folder: str, *, with_lines: bool) -> list[Block]:
+def remedy_blocks(remedy: Remedy, folder: str, *, with_lines: bool) -> list[Block]:
+    """Show what to change, and whether that was run.
+
+    Args:
+        remedy: what is proposed.
+        folder: paths are shown relative to it.
+        with_lines: show the lines too, where no patch does.
+    """
     rows = [("remedy", remedy.text)]
     rows += [trial_words(remedy.trial)] if remedy.trial is not None else []
     if remedy.controls:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from samebits._text.printable import printable
+from samebits._text.printable import end_of, printable
 from samebits.comparison.op_timeline import OpState
 from samebits.report.html.svg import NARROW, WIDE, Ink, drawn
 
@@ -18,12 +18,14 @@ MOST_MARKS = 500
 """Marks of one row, and of the distances; more operations are drawn as groups."""
 _MOST_ROWS = 24
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-_STATES = (OpState.BEGINS, OpState.ALONE, OpState.DIFFERS, OpState.SAME)  # of a group, the first counts
+# Of a group, the first counts.
+_STATES = (OpState.BEGINS, OpState.ALONE, OpState.DIFFERS, OpState.UNPAIRED, OpState.SAME)
 _MARKS: dict[OpState, tuple[str, Ink, float, str]] = {
     OpState.SAME: ("|", Ink.MUTED, 14, "the same bits"),
     OpState.DIFFERS: ("s", Ink.FIRST, 14, "differs, as what it reads does"),
     OpState.BEGINS: ("D", Ink.SECOND, 34, "a difference begins here"),
-    OpState.ALONE: ("x", Ink.SECOND, 22, "only in run 1"),
+    OpState.ALONE: ("x", Ink.SECOND, 22, "the other run has none like it"),
+    OpState.UNPAIRED: (".", Ink.MUTED, 8, "not compared"),
 }
 
 
@@ -45,7 +47,7 @@ def op_drawings(points: Sequence[OpPoint], ident: str) -> tuple[str, str]:
             _draw_distances(panels[0], measured, len(points))
         _draw_states(panels[-1], points, [names.index(rows[point.module]) for point in points])
         longest = 30 if width == WIDE else 16
-        labels = [_label(name, longest) for name in names]
+        labels = [end_of(printable(name) or "outside modules", longest) for name in names]
         panels[-1].set_yticks(range(len(names)), labels, fontsize=8)
         panels[-1].set_ylim(len(names) - 0.5, -0.5)
         panels[-1].set_xlabel("operations in their order")
@@ -126,8 +128,3 @@ def _draw_states(axes: Any, points: Sequence[OpPoint], rows: Sequence[int]) -> N
 
 def _rank(point: OpPoint) -> int:
     return _STATES.index(point.state)
-
-
-def _label(name: str, longest: int) -> str:
-    text = printable(name) or "outside modules"
-    return text if len(text) <= longest else f"…{text[1 - longest :]}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from typing import TYPE_CHECKING
 
+from samebits.comparison.course import MOST_SCALARS
 from samebits.records.kinds import EventKind
 from samebits.report.html.document import Block, Facts, Page, Paragraph, Section, Table
 from samebits.report.html.run_section import (
@@ -19,6 +19,7 @@ from samebits.report.html.step_section import course_section
 from samebits.report.record import status_text
 from samebits.report.remedy import shown_site
 from samebits.report.style import count, number, shown_path
+from samebits.report.vocabulary import script_name
 
 if TYPE_CHECKING:
     from samebits._runtime.frames import Site
@@ -39,17 +40,16 @@ def record_page(course: Course, path: str, folder: str) -> Page:
         folder: the working folder; paths are shown relative to it.
     """
     info = course.info
-    script = os.path.basename(info.command[0]) if info.command else "a script"
     sections = [
         course_section(course.chart) if course.chart is not None else None,
         _values_section(course, folder),
-        seeds_section(info, course.seedings, folder),
+        seeds_section(info, course.seedings, course.unlisted_seedings, folder),
         switches_section(info),
         notes_section(info.notes),
         environment_section(info),
     ]
     return Page(
-        title=f"{' '.join(info.command[:2]) if script == '-m' else script}: one recorded run",
+        title=f"{script_name(info.command)}: one recorded run",
         verdict=info.status if info.status != "running" else "not closed",
         tone=_TONES.get(info.status, "unsure"),
         answer=f"{status_text(info)}; {count(course.steps, 'step')} recorded. A single run has no verdict: "
@@ -82,8 +82,8 @@ def _values_section(course: Course, folder: str) -> Section:
         blocks.append(
             Paragraph(
                 "The record has a digest of each loss and of each value that was read, not the numbers. So "
-                "there is no curve of them. `samebits spread --seeds 0 SCRIPT` runs the script once more and "
-                "plots them."
+                "there is no curve of them. `samebits spread` makes new runs with several seeds, and plots a "
+                "value that they print, log or read."
             )
         )
     rows = tuple(
@@ -105,10 +105,12 @@ def _values_section(course: Course, folder: str) -> Section:
 def _known(course: Course) -> str:
     losses = sum(times for _, times in course.losses)
     known = sum(scalar.kind == EventKind.LOSS for scalar in course.scalars)
+    most = f" No more than {MOST_SCALARS} are looked up." if len(course.scalars) == MOST_SCALARS else ""
     return (
         "A record holds digests. A loss or a value that was read has the digest of the operation that made "
         "it, and here some outputs of operations were captured. So the numbers of "
-        f"{known} of {number(losses)} losses and of {len(course.scalars) - known} values read are known."
+        f"{known} of {number(losses)} losses and of {len(course.scalars) - known} values read are "
+        f"known.{most}"
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from samebits._text.printable import shortened
 from samebits.report.environments import effect, fact_difference
 from samebits.report.html.document import Block, Facts, Items, Paragraph, Section, Table
 from samebits.report.notes import gathered
 from samebits.report.remedy import shown_site
+from samebits.report.style import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,7 +48,8 @@ def environments_section(infos: tuple[RunInfo, RunInfo], compared: EnvironmentCo
         blocks.append(Paragraph("Nothing that can change bits differs between the two environments."))
     if compared.others:
         texts = tuple(fact_difference(fact) for fact in compared.others[:_MOST_ROWS])
-        blocks += [Paragraph("These differ too, and change no bits by themselves:"), Items(texts)]
+        left_out = len(compared.others) - len(texts)
+        blocks += [Paragraph("These differ too, and change no bits by themselves:"), Items(texts, left_out)]
     return Section("environment", "Environments", (*blocks, *_environment(infos[0], "Environment of run 1")))
 
 
@@ -58,13 +61,14 @@ def environment_section(info: RunInfo) -> Section:
 def _environment(info: RunInfo, caption: str) -> Iterable[Block]:
     """Return the facts of an environment: the machine and the versions; packages apart."""
     facts = [
-        (_name(name), _flat(value)[:_LONGEST])
+        (_name(name), shortened(_flat(value), _LONGEST))
         for name, value in _flattened(info.environment)
         if value not in _NOT_SET
     ]
     if not facts:
         return [Paragraph("The record holds nothing about the environment.")]
-    tables = [Table(caption, ("fact", "value"), tuple(facts[:_MOST_ROWS]), folded=True)]
+    left_out = max(0, len(facts) - _MOST_ROWS)
+    tables = [Table(caption, ("fact", "value"), tuple(facts[:_MOST_ROWS]), folded=True, left_out=left_out)]
     packages = _table_of(info.environment.get("packages"))
     if packages:
         tables.append(
@@ -116,7 +120,13 @@ def switches_section(info: RunInfo) -> Section:
         found = tuple(row for row in switches if row[1])
         if found:
             blocks.append(
-                Table("Switches, as the run found them", ("switch", "value"), found[:_MOST_ROWS], folded=True)
+                Table(
+                    "Switches, as the run found them",
+                    ("switch", "value"),
+                    found[:_MOST_ROWS],
+                    folded=True,
+                    left_out=max(0, len(found) - _MOST_ROWS),
+                )
             )
         if len(switches) > len(found):
             blocks.append(Paragraph(f"{len(switches) - len(found)} more switches were not set."))
@@ -139,8 +149,15 @@ def _controlled(results: Mapping[str, Any]) -> list[Block]:
     return [table, Paragraph(text)]
 
 
-def seeds_section(info: RunInfo, seedings: Sequence[Seeding], folder: str) -> Section:
-    """Show the seed that samebits gave, and the calls that seeded generators."""
+def seeds_section(info: RunInfo, seedings: Sequence[Seeding], unlisted: int, folder: str) -> Section:
+    """Show the seed that samebits gave, and the calls that seeded generators.
+
+    Args:
+        info: the facts of the run.
+        seedings: the calls.
+        unlisted: how many calls are not among these.
+        folder: paths are shown relative to it.
+    """
     blocks: list[Block] = []
     seed = info.control.get("seed")
     if seed is not None:
@@ -157,6 +174,7 @@ def seeds_section(info: RunInfo, seedings: Sequence[Seeding], folder: str) -> Se
     if rows:
         head = ("call", "line", "first in step", "times")
         blocks.append(Table("Calls that seeded a generator", head, rows, numbers=frozenset({2, 3})))
+        blocks += [Paragraph(f"{count(unlisted, 'more call')} seeded a generator.")] if unlisted else []
     elif seed is None:
         blocks.append(Paragraph("Nothing seeded a generator while the run was recorded.", "unsure"))
     return Section("seeds", "Seeds", tuple(blocks))

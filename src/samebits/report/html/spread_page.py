@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._text.masking import Masker
 from samebits.report.html.document import Block, Facts, Figure, Items, Page, Section, Table
-from samebits.report.html.svg import NARROW, WIDE, Ink, can_draw, drawn
-from samebits.report.plot import Palette, draw_curves, draw_finals
+from samebits.report.html.svg import NARROW, WIDE, Ink, drawn
+from samebits.report.plot import Palette, can_plot, draw_curves, draw_finals
 from samebits.report.spread_sentences import NAMES, failure_sentence, remark_sentences
 from samebits.report.spread_text import compared_seeds, contrast_rows, figure, run_rows, statistics_rows
 from samebits.report.style import count
+from samebits.report.vocabulary import script_name
 
 if TYPE_CHECKING:
     from samebits.commands.spread.summary import Measured, Spread
@@ -38,7 +39,7 @@ def spread_page(spread: Spread) -> Page:
     if notes:
         sections.append(Section("notes", "Notes", (Items(tuple(notes)),)))
     return Page(
-        title=f"{metric} over seeds: {titles[0].split(' ')[0]}",
+        title=f"{metric} over seeds: {script_name(spread.measured[0].configuration.command)}",
         verdict=_verdict(spread),
         tone="plain" if contrast is None else _TONES.get(contrast.verdict, "unsure"),
         answer=_answer(spread),
@@ -77,7 +78,7 @@ def _figure(spread: Spread) -> Figure:
         draw_finals(finals, spread, _INKS)
 
     wide, narrow = ("", "")
-    if can_draw():
+    if can_plot():
         wide, narrow = drawn(draw, "spread-wide", WIDE, 3.9), drawn(draw, "spread-narrow", NARROW, 5.4)
     caption = (
         "Left (on a phone above): a thin curve for each seed; the thick one is their median, with a band. "

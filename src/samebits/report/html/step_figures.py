@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from samebits._text.printable import printable
+from samebits._text.printable import end_of, printable
 from samebits.comparison.step_chart import RowKind
 from samebits.report.html.svg import NARROW, WIDE, Ink, drawn
 
@@ -93,7 +93,7 @@ def _draw_rows(axes: Any, chart: StepChart, longest: int) -> None:
     for ink, found in rectangles.items():
         _draw_rectangles(axes, found, ink)
     axes.set_ylim(len(chart.rows) - 0.5, -0.5)
-    labels = [_shortened(row_label(row), longest) for row in chart.rows]
+    labels = [end_of(row_label(row), longest) for row in chart.rows]
     axes.set_yticks(range(len(chart.rows)), labels, fontsize=8)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
@@ -139,8 +139,3 @@ def _draw_legend(figure: Any, columns: int) -> None:
 
     patches = [Patch(facecolor=ink.value, label=name) for _, ink, name in LEVELS]
     figure.legend(handles=patches, loc="outside lower center", ncols=columns, handlelength=1.2)
-
-
-def _shortened(text: str, most: int) -> str:
-    """Return the end of a path that is too long: its last parts tell modules apart."""
-    return text if len(text) <= most else f"…{text[1 - most :]}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from samebits.report.html.document import Block, Figure, Paragraph, Section, Table
 from samebits.report.html.step_figures import row_name, step_drawings
-from samebits.report.html.svg import can_draw
+from samebits.report.plot import can_plot
 from samebits.report.style import count, number
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _figure(chart: StepChart, ident: str, title: str, counted: str, note: str) -
         f"{columns}{rows} {note}"
     )
     wide, narrow = (
-        step_drawings(chart, ident, counted, marks_first=ident == "timeline") if can_draw() else ("", "")
+        step_drawings(chart, ident, counted, marks_first=ident == "timeline") if can_plot() else ("", "")
     )
     return Figure(f"figure-{ident}", title, _alt(chart, counted), caption, wide, narrow)
 

@@ -71,15 +71,6 @@ _STYLE: dict[str, Any] = {
 }
 
 
-def can_draw() -> bool:
-    """Tell whether matplotlib can be imported."""
-    try:
-        importlib.import_module("matplotlib.figure")
-    except ImportError:
-        return False
-    return True
-
-
 def drawn(draw: Callable[[Any, float], None], ident: str, width: float, height: float) -> str:
     """Return a figure as an SVG element for a page.
 
