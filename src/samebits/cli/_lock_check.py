@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits._text import files
+from samebits._text.printable import printable
 from samebits.cli.lock import check_options
 from samebits.cli.output import STATUS
 from samebits.cli.terminal import Phases, style_of, write
@@ -64,13 +65,21 @@ def check_lock(options: argparse.Namespace) -> int:
 
 
 def _chosen(lock: LockFile, names: Sequence[str]) -> list[LockEntry]:
-    missing = [name for name in names if name not in lock.entries]
-    if missing or not lock.entries:
-        present = ", ".join(lock.entries) or "none"
+    commands = {name: entry for name, entry in lock.entries.items() if not entry.test}
+    for name in names:
+        if name in lock.entries and name not in commands:
+            message = (
+                f"the entry {name} of {lock.path} is of the test {lock.entries[name].test}; pytest checks "
+                "it, and `pytest --samebits-update` writes it again"
+            )
+            raise SamebitsError(printable(message), slug="lock-entry")
+    missing = [name for name in names if name not in commands]
+    if missing or not commands:
+        present = ", ".join(commands) or "none"
         found = f"no entry {missing[0]}" if missing else "no entries"
         message = f"{lock.path} has {found}; expected one of its entries: {present}"
         raise SamebitsError(message, slug="lock-entry")
-    return [entry for name, entry in lock.entries.items() if not names or name in names]
+    return [entry for name, entry in commands.items() if not names or name in names]
 
 
 def _is_same_state(result: EntryResult) -> bool:

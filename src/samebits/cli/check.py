@@ -59,8 +59,8 @@ class CheckCommand:
     name = "check"
     has_json_errors = True
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `check`."""
+    def parser(self) -> CommandParser:
+        """Return the parser of the words that follow `check`."""
         parser = CommandParser(**help_texts(self))
         parser.add_argument(
             "what", nargs="*", metavar="RECORD|ENTRY", help="the record of a run, or entries of the lock file"
@@ -84,9 +84,13 @@ class CheckCommand:
         group.add_argument(
             "--sarif", metavar="FILE", help="write the results as SARIF, for the lines of the code"
         )
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `check`."""
         words = list(arguments)
         split = words.index("--") if "--" in words else len(words)
-        options = parser.parse_args(words[:split])
+        options = self.parser().parse_args(words[:split])
         options.given = tuple(words[split + 1 :]) if split < len(words) else None
         return options
 

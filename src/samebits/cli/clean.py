@@ -43,8 +43,8 @@ class CleanCommand:
     name = "clean"
     has_json_errors = False
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `clean`."""
+    def parser(self) -> CommandParser:
+        """Return the parser of the words that follow `clean`."""
         parser = CommandParser(**help_texts(self))
         parser.add_argument(
             "--older-than",
@@ -54,7 +54,11 @@ class CleanCommand:
             help="remove only records that were last changed more than DAYS days ago",
         )
         parser.add_argument("--dry-run", action="store_true", help="list the records, but remove nothing")
-        return parser.parse_args(list(arguments))
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `clean`."""
+        return self.parser().parse_args(list(arguments))
 
     def run(self, options: argparse.Namespace) -> int:
         """Remove the records, and print each with its size."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
+    from samebits.cli.script_parser import CommandParser
+
 
 class Command(Protocol):
     """One command; its class docstring is its help: a summary line, then the rest with examples.
@@ -26,6 +28,9 @@ class Command(Protocol):
 
     name: str
     has_json_errors: bool
+
+    def parser(self) -> CommandParser:
+        """Return the parser of the words that follow the name of the command."""
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read the words that follow the name of the command.

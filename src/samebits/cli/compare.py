@@ -45,8 +45,8 @@ class CompareCommand:
     name = "compare"
     has_json_errors = True
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `compare`."""
+    def parser(self) -> CommandParser:
+        """Return the parser of the words that follow `compare`."""
         parser = CommandParser(**help_texts(self))
         parser.add_argument("first", metavar="A", help="a record, or the folder of a distributed run")
         parser.add_argument("second", metavar="B", nargs="?", help="the record or folder to compare it with")
@@ -71,6 +71,11 @@ class CompareCommand:
         parser.add_argument("--verbose", action="store_true", help="show all evidence and all notes")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         add_state_only(parser)
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `compare`."""
+        parser = self.parser()
         options = parser.parse_args(list(arguments))
         if options.ranks == (options.second is not None):
             parser.error("expected two records, or --ranks and one folder")

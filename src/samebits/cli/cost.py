@@ -40,8 +40,8 @@ class CostCommand:
     name = "cost"
     has_json_errors = False
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `cost`."""
+    def parser(self) -> ScriptParser:
+        """Return the parser of the words that follow `cost`."""
         parser = ScriptParser(
             **help_texts(self),
             usage="samebits cost [options] SCRIPT|-m MODULE [arguments of the script]",
@@ -67,7 +67,11 @@ class CostCommand:
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         add_html(parser)
         add_control_options(parser, brief=True)
-        return parser.parse_command(arguments)
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `cost`."""
+        return self.parser().parse_command(arguments)
 
     def run(self, options: argparse.Namespace) -> int:
         """Measure and print."""

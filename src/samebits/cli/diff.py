@@ -39,14 +39,18 @@ class DiffCommand:
     name = "diff"
     has_json_errors = False
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `diff`."""
+    def parser(self) -> CommandParser:
+        """Return the parser of the words that follow `diff`."""
         parser = CommandParser(**help_texts(self))
         parser.add_argument("first", metavar="A", help="a record")
         parser.add_argument("second", metavar="B", nargs="?", help="another record (default: this machine)")
         parser.add_argument("--all", action="store_true", help="list what changes no bits, too")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
-        return parser.parse_args(list(arguments))
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `diff`."""
+        return self.parser().parse_args(list(arguments))
 
     def run(self, options: argparse.Namespace) -> int:
         """Print the differences."""

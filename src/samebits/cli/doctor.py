@@ -42,8 +42,8 @@ class DoctorCommand:
     has_json_errors = True
     render_error = staticmethod(report.render_error)
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `doctor`."""
+    def parser(self) -> ScriptParser:
+        """Return the parser of the words that follow `doctor`."""
         parser = ScriptParser(
             **help_texts(self),
             usage="samebits doctor [options] [SCRIPT|-m MODULE]",
@@ -51,6 +51,7 @@ class DoctorCommand:
         parser.add_argument(
             "--promise",
             action="append",
+            default=[],
             choices=PROMISES,
             metavar="NAME",
             help="check only this promise: repeatable, resumable, portable or proven (can be repeated)",
@@ -60,7 +61,11 @@ class DoctorCommand:
             "--switches", action="store_true", help="show every switch, not only those that differ"
         )
         parser.add_argument("--json", action="store_true", help="print one JSON object")
-        return parser.parse_command(arguments, target_required=False)
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `doctor`."""
+        return self.parser().parse_command(arguments, target_required=False)
 
     def run(self, options: argparse.Namespace) -> int:
         """Check, and print the threats."""

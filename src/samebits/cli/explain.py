@@ -30,13 +30,17 @@ class ExplainCommand:
     name = "explain"
     has_json_errors = False
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `explain`."""
+    def parser(self) -> CommandParser:
+        """Return the parser of the words that follow `explain`."""
         parser = CommandParser(**help_texts(self))
         parser.add_argument(
             "slug", nargs="?", metavar="NAME", help="the name at the end of the error message"
         )
-        return parser.parse_args(list(arguments))
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `explain`."""
+        return self.parser().parse_args(list(arguments))
 
     def run(self, options: argparse.Namespace) -> int:
         """Print the entry."""

@@ -53,8 +53,8 @@ class LockCommand:
     name = "lock"
     has_json_errors = False
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `lock`."""
+    def parser(self) -> ScriptParser:
+        """Return the parser of the words that follow `lock`."""
         parser = ScriptParser(
             **help_texts(self), usage="samebits lock [options] SCRIPT|-m MODULE [arguments of the script]"
         )
@@ -77,7 +77,11 @@ class LockCommand:
         )
         add_control_options(parser, brief=True)
         add_intervention_options(parser)
-        return parser.parse_command(arguments)
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `lock`."""
+        return self.parser().parse_command(arguments)
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the script, and write the entry."""
@@ -153,7 +157,7 @@ def _refuse_other(lock: LockFile, entry: LockEntry) -> None:
     present, length = lock.entries.get(entry.name), 2 if entry.command[:1] == ("-m",) else 1
     if present is not None and present.command[:length] != entry.command[:length]:
         message = (
-            f"{lock.path} has an entry {entry.name} already, of {present.command[0]}; expected another "
-            f"--name for {entry.command[0]}"
+            f"{lock.path} has an entry {entry.name} already, of {present.test or present.command[0]}; "
+            f"expected another --name for {entry.command[0]}"
         )
         raise SamebitsError(message, slug="lock-exists")

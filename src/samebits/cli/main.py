@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import os
 import signal
 import sys
@@ -14,7 +13,9 @@ from typing import TYPE_CHECKING
 from samebits._runtime.package import __version__
 from samebits.cli import internal_error
 from samebits.cli.command import did_you_mean, summary
+from samebits.cli.defaults import listed
 from samebits.cli.ending import Ending
+from samebits.cli.registry import COMMANDS, command_named
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.terminal import write
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
@@ -23,27 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from samebits.cli.command import Command
-
-# Only the module of the given command is imported, so that a short script does not wait for the others.
-_COMMANDS = {
-    "verify": "VerifyCommand",
-    "run": "RunCommand",
-    "compare": "CompareCommand",
-    "lock": "LockCommand",
-    "check": "CheckCommand",
-    "diff": "DiffCommand",
-    "rebuild": "RebuildCommand",
-    "show": "ShowCommand",
-    "report": "ReportCommand",
-    "cost": "CostCommand",
-    "doctor": "DoctorCommand",
-    "spread": "SpreadCommand",
-    "resume-check": "ResumeCheckCommand",
-    "portable-ops": "PortableOpsCommand",
-    "explain": "ExplainCommand",
-    "clean": "CleanCommand",
-}
-"""The class of each command, in a module of the command's name."""
 
 _EPILOG = """\
 examples:
@@ -108,29 +88,25 @@ def _is_open(number: int) -> bool:
 
 
 def _dispatch(words: list[str], *, own_process: bool) -> int:
-    if words and words[0] in _COMMANDS:
-        return _run(_command(words[0]), words[1:], own_process=own_process)
+    if words and words[0] in COMMANDS:
+        return _run(command_named(words[0]), words[1:], own_process=own_process)
     parser = _parser()
     options = parser.parse_args(words[:1])
     if options.command is None:
         parser.print_help()
         return EXIT_NOT_JUDGED
-    meant = did_you_mean(options.command, list(_COMMANDS))
+    meant = did_you_mean(options.command, list(COMMANDS))
     if options.command.endswith((".py", ".ipynb")):
         meant = f" (did you mean `samebits verify {options.command}`?)"
-    message = f"no command named {options.command!r}{meant}; expected one of {', '.join(_COMMANDS)}"
+    message = f"no command named {options.command!r}{meant}; expected one of {', '.join(COMMANDS)}"
     raise SamebitsError(message, slug="usage")
-
-
-def _command(name: str) -> Command:
-    module = importlib.import_module(f"samebits.cli.{name.replace('-', '_')}")
-    command: Command = getattr(module, _COMMANDS[name])()
-    return command
 
 
 def _run(command: Command, words: list[str], *, own_process: bool) -> int:
     options = command.parse(words)
     options.own_process = own_process
+    if options.defaults:
+        write(f"samebits: defaults: {listed(options.defaults)}", sys.stderr)
     try:
         return command.run(options)
     except OSError:
@@ -152,7 +128,7 @@ def _as_json(command: Command, error: Exception) -> str:
 
 
 def _parser() -> CommandParser:
-    lines = [f"  {name:13}{summary(_command(name))}" for name in _COMMANDS]
+    lines = [f"  {name:13}{summary(command_named(name))}" for name in COMMANDS]
     parser = CommandParser(
         prog="samebits",
         usage="samebits COMMAND [options]",

@@ -18,7 +18,7 @@ from samebits.portable.backends.library import check_backend
 from samebits.recording.launch import Launch
 from samebits.rng.seeds import check_seed
 from samebits.rng.states import current_rank
-from samebits.switches.switch import LEFT_ALONE, Control
+from samebits.switches.switch import LEFT_ALONE, ONLY_PORTABLE, Control
 from samebits.switches.table import environment_for, holds_layout
 from samebits.verification.preconditions import refuse_missing
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from samebits.recording.runner import Target
     from samebits.recording.settings import RecordingSettings
 
-# The script seeds itself, and no switch is touched.
-_ONLY_PORTABLE = Control(all_switches=False, on_drift="ignore", workers=False, portable=True)
 _JOINT = "\xa0"  # lines are not broken there
 
 
@@ -126,7 +124,7 @@ def control_of(options: argparse.Namespace) -> Control | None:
     if options.seed is None:
         _refuse_idle(options)
     if options.seed is None and not options.deterministic:
-        return _ONLY_PORTABLE if options.portable else None
+        return ONLY_PORTABLE if options.portable else None
     _refuse_contradictions(options)
     return Control(
         seed=options.seed,

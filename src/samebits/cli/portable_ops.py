@@ -34,12 +34,16 @@ class PortableOpsCommand:
     name = "portable-ops"
     has_json_errors = False
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `portable-ops`."""
+    def parser(self) -> CommandParser:
+        """Return the parser of the words that follow `portable-ops`."""
         parser = CommandParser(**help_texts(self))
         parser.add_argument("words", nargs="*", metavar="WORD", help="list only ops whose name contains WORD")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
-        return parser.parse_args(list(arguments))
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `portable-ops`."""
+        return self.parser().parse_args(list(arguments))
 
     def run(self, options: argparse.Namespace) -> int:
         """Print the list."""

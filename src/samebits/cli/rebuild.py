@@ -33,8 +33,8 @@ class RebuildCommand:
     name = "rebuild"
     has_json_errors = False
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `rebuild`."""
+    def parser(self) -> CommandParser:
+        """Return the parser of the words that follow `rebuild`."""
         parser = CommandParser(**help_texts(self))
         parser.add_argument("golden", metavar="RECORD", help="the record of a run")
         parser.add_argument("--into", metavar="DIR", required=True, help="a new or empty folder")
@@ -44,7 +44,11 @@ class RebuildCommand:
             default=".",
             help="a clone of the repository that the run was in (default: the working folder)",
         )
-        return parser.parse_args(list(arguments))
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `rebuild`."""
+        return self.parser().parse_args(list(arguments))
 
     def run(self, options: argparse.Namespace) -> int:
         """Write the folder, and say what is missing."""

@@ -42,15 +42,19 @@ class ReportCommand:
     name = "report"
     has_json_errors = False
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `report`."""
+    def parser(self) -> CommandParser:
+        """Return the parser of the words that follow `report`."""
         parser = CommandParser(**help_texts(self))
         parser.add_argument("first", metavar="A", help="a record")
         parser.add_argument("second", metavar="B", nargs="?", help="the record to compare it with")
         parser.add_argument(
             "--output", metavar="FILE", help="path of the page (default: A.html or A-and-B.html, here)"
         )
-        return parser.parse_args(list(arguments))
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `report`."""
+        return self.parser().parse_args(list(arguments))
 
     def run(self, options: argparse.Namespace) -> int:
         """Write the page."""

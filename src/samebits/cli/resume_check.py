@@ -57,8 +57,8 @@ class ResumeCheckCommand:
     has_json_errors = True
     render_error = staticmethod(resume_json.render_error)
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `resume-check`."""
+    def parser(self) -> ScriptParser:
+        """Return the parser of the words that follow `resume-check`."""
         parser = ScriptParser(
             **help_texts(self),
             usage="samebits resume-check --resume-args WORDS [options] SCRIPT|-m MODULE [arguments]",
@@ -100,7 +100,11 @@ class ResumeCheckCommand:
         parser.add_argument(
             "--json", action="store_true", help="print one JSON object; the script's output goes to stderr"
         )
-        return parser.parse_command(arguments)
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `resume-check`."""
+        return self.parser().parse_command(arguments)
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the script as often as it takes and print the verdict."""

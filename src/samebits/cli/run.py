@@ -53,8 +53,8 @@ class RunCommand:
     name = "run"
     has_json_errors = False
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `run`."""
+    def parser(self) -> ScriptParser:
+        """Return the parser of the words that follow `run`."""
         parser = ScriptParser(
             **help_texts(self),
             usage="samebits run [options] SCRIPT|-m MODULE [arguments of the script]",
@@ -92,7 +92,11 @@ class RunCommand:
             help="keep the elements of batches, losses, gradients and parameters, for `compare --align`",
         )
         parser.add_argument("--force", action="store_true", help="overwrite the record if it exists")
-        return parser.parse_command(arguments)
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `run`."""
+        return self.parser().parse_command(arguments)
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the script, and return its exit status."""

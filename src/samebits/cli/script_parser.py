@@ -6,6 +6,8 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from samebits._text.printable import printable_lines
+from samebits.cli.defaults import apply_defaults
 from samebits.errors import SamebitsError
 from samebits.recording.runner import Target
 
@@ -16,13 +18,31 @@ USAGE_SLUG = "usage"
 
 
 class CommandParser(argparse.ArgumentParser):
-    """An argument parser whose errors are samebits errors, printed at one place."""
+    """An argument parser whose errors are samebits errors, printed at one place.
+
+    The options of a command take their defaults from the environment and from `pyproject.toml` too.
+    """
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(
             allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, add_help=False, **fields
         )
         self.add_argument("-h", "--help", action="help", help="show this help and exit")
+
+    def actions(self) -> Sequence[argparse.Action]:
+        """Return the options and positions."""
+        return tuple(self._actions)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read a command line as argparse does; the defaults that were found are `defaults` in the result."""
+        command = self.prog.partition(" ")[2]
+        if command:
+            defaults = apply_defaults(self, command, self._actions, args)
+            self.set_defaults(defaults=defaults)
+            if defaults:
+                lines = "".join(f"  {each.words}  ({each.place})\n" for each in defaults)
+                self.epilog = f"{self.epilog or ''}\n\ndefaults here:\n{printable_lines(lines)}".strip()
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Refuse the command line.

@@ -37,8 +37,8 @@ class ShowCommand:
     name = "show"
     has_json_errors = False
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `show`."""
+    def parser(self) -> CommandParser:
+        """Return the parser of the words that follow `show`."""
         parser = CommandParser(**help_texts(self))
         parser.add_argument("record", metavar="RECORD", help="the record of a run")
         parser.add_argument(
@@ -50,7 +50,11 @@ class ShowCommand:
         parser.add_argument(
             "--json", action="store_true", help="print JSON; with --events, one object per line"
         )
-        return parser.parse_args(list(arguments))
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `show`."""
+        return self.parser().parse_args(list(arguments))
 
     def run(self, options: argparse.Namespace) -> int:
         """Print the record."""

@@ -56,8 +56,8 @@ class SpreadCommand:
     has_json_errors = True
     render_error = staticmethod(spread_json.render_error)
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `spread`."""
+    def parser(self) -> ScriptParser:
+        """Return the parser of the words that follow `spread`."""
         parser = ScriptParser(
             **help_texts(self),
             usage="samebits spread [options] SCRIPT|-m MODULE [arguments of the script]\n"
@@ -67,6 +67,11 @@ class SpreadCommand:
         _add_runs(parser)
         _add_output(parser)
         parser.set_defaults(own_options=parser.option_names())
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `spread`."""
+        parser = self.parser()
         return _with_folder_options(parser, parser.parse_command(arguments))
 
     def run(self, options: argparse.Namespace) -> int:

@@ -118,8 +118,8 @@ class VerifyCommand:
     name = "verify"
     has_json_errors = True
 
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Read the words that follow `verify`."""
+    def parser(self) -> ScriptParser:
+        """Return the parser of the words that follow `verify`."""
         parser = ScriptParser(
             **help_texts(self),
             usage="samebits verify [options] SCRIPT|-m MODULE [arguments of the script]",
@@ -153,7 +153,11 @@ class VerifyCommand:
         _add_run_options(parser)
         _add_explanation_options(parser)
         add_control_options(parser, brief=True)
-        return parser.parse_command(arguments)
+        return parser
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `verify`."""
+        return self.parser().parse_command(arguments)
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the script as often as it takes and print the verdict."""

@@ -27,12 +27,20 @@ class SamebitsFixture:
     Args:
         site: makes the description of call number N.
         player: makes a call again, in a process that was started for that; None in the first process.
+        wrote: told what was written into a lock file; None if `assert_matches_lock` only compares.
     """
 
-    def __init__(self, site: Callable[[int], CallSite], player: Player | None) -> None:
+    def __init__(
+        self,
+        site: Callable[[int], CallSite],
+        player: Player | None,
+        wrote: Callable[[str], None] | None = None,
+    ) -> None:
         self._site = site
         self._player = player
+        self._wrote = wrote
         self._calls = 0
+        self._locked: set[str] = set()
 
     def assert_repeatable(
         self,
@@ -156,12 +164,75 @@ class SamebitsFixture:
             return self._player.play(number, function)
         if self._player is not None:  # an earlier call of a test that is run again
             return in_portable_mode(function)
-        try:
-            result = in_portable_mode(function)
-        except SamebitsError as error:
-            raise AssertionError(f"{error}\n{pointer(error.slug)}") from None
+        result = _refused(lambda: in_portable_mode(function))
         _fail(compare_settings(self._site(number), seed, tuple(threads)))
         return result
+
+    def assert_matches_lock(
+        self,
+        name: str,
+        function: Callable[[], T],
+        *,
+        seed: int | None = None,
+        portable: bool = False,
+        lock: str | Path | None = None,
+    ) -> T:
+        """Assert that a function gives the bits that a lock file holds.
+
+        The function is called here once, so that its errors are those of the test, and once in a fresh
+        process, whose bits are compared. `pytest --samebits-update` writes the entry: it calls the function
+        in two fresh processes, whose bits must be equal.
+
+        Args:
+            name: of the entry; letters, digits, `.`, `_` and `-`. One entry belongs to one call.
+            function: takes no arguments.
+            seed: put each run under control with this seed; None runs the function as it is.
+            portable: compute in portable mode, so that the entry holds on every machine and every release
+                of torch. An operation that it does not cover is an error that names it and its line.
+            lock: path of the lock file, relative to the folder of the test; None for `samebits.lock` there.
+
+        Returns:
+            What the function returned here.
+
+        Raises:
+            AssertionError: it gave other bits than the entry: the report names the first step that differs,
+                its values, and whose it is. Or there is nothing to compare with: no entry, one that was
+                edited, one of another test or another seed.
+            SamebitsError: the name cannot name an entry, or was used in this test already, or `seed` is no
+                seed; `usage`, `seed`.
+        """
+        __tracebackhide__ = True
+        _check_seed(seed)
+        number = self._next()
+        call = _locally(function, seed, portable=portable)
+        if self._player is not None:
+            own = self._player.asks_for(number)
+            return self._player.play(number, function if own else call)
+        from samebits.pytest_plugin.locked_runs import (
+            check_locked,
+            locked_call,
+            refuse_missing,
+            update_locked,
+        )
+
+        locked = locked_call(self._site(number), name, lock, seed, portable=portable)
+        self._refuse_twice(f"{locked.path}:{name}", name)
+        if self._wrote is None:
+            _refused(lambda: refuse_missing(locked))
+        result = _refused(_locally(function, None, portable=True)) if portable else function()
+        if self._wrote is None:
+            _fail(check_locked(locked))
+            return result
+        report, done = update_locked(locked)
+        _fail(report)
+        self._wrote(done)
+        return result
+
+    def _refuse_twice(self, key: str, name: str) -> None:
+        if key in self._locked:
+            message = f"two calls of this test are locked as {name}; expected another name for each"
+            raise SamebitsError(message, slug="usage")
+        self._locked.add(key)
 
     def assert_batch_invariant(self, model: Callable[[Any], Any], batch: Any) -> None:
         """Assert that the output for one sample has the same bits alone and in any batch.
@@ -203,6 +274,33 @@ def _under_control(function: Callable[[], T], seed: int | None) -> T:
         return function()
 
 
+def _locally(function: Callable[[], T], seed: int | None, *, portable: bool) -> Callable[[], T]:
+    """Return a function that runs as in a fresh process: with that control, and in portable mode."""
+
+    def call() -> T:
+        if not portable:
+            return _under_control(function, seed)
+        from samebits.pytest_plugin.portable_runs import in_portable_mode
+
+        return _under_control(lambda: in_portable_mode(function), seed)
+
+    return call
+
+
+def _refused(function: Callable[[], T]) -> T:
+    """Call a function; what samebits refuses is a failure of the test.
+
+    Raises:
+        AssertionError: in place of a `SamebitsError`.
+    """
+    __tracebackhide__ = True
+    try:
+        return function()
+    except SamebitsError as error:
+        message = f"{error}\n{pointer(error.slug)}"
+    raise AssertionError(message)
+
+
 def _fail(report: str) -> None:
     """Fail the test with a report; an empty one is no failure."""
     __tracebackhide__ = True
@@ -211,9 +309,13 @@ def _fail(report: str) -> None:
 
 
 def _check_runs(runs: int, seed: int | None) -> None:
-    from samebits.rng.seeds import check_seed
-
     if not isinstance(runs, int) or runs < 2:
         raise SamebitsError(f"runs is {runs!r}; expected a whole number from 2", slug="usage")
+    _check_seed(seed)
+
+
+def _check_seed(seed: int | None) -> None:
+    from samebits.rng.seeds import check_seed
+
     if seed is not None:
         check_seed(seed)

@@ -25,6 +25,7 @@ _CONTROL = pytest.StashKey()
 _START = pytest.StashKey()
 PLAYER = "samebits-player"
 """The name of the plugin that makes a call again."""
+_WROTE = "samebits-wrote"  # the property of a test that says what it wrote
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,6 +45,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SECONDS",
         help="time for explaining why a function is not repeatable; 0 ends with the likely cause "
         "(default: 3 minutes, or 20 times the first run if that is longer)",
+    )
+    group.addoption(
+        "--samebits-update",
+        action="store_true",
+        default=False,
+        help="write the bits that assert_matches_lock compares with into its lock file",
     )
     parser.addini("samebits", "as --samebits", type="bool", default=False)
     parser.addini("samebits_seed", "as --samebits-seed", default="")
@@ -67,10 +74,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Refuse options that cannot be met.
 
     Raises:
-        UsageError: a budget that is no number; the configuration asks for control, and user code has been
-            imported already.
+        UsageError: a budget that is no number; several processes would write one lock file; the configuration
+            asks for control, and user code has been imported already.
     """
     _budget(config)
+    _refuse_parallel_update(config)
     if _START in config.stash:
         return
     config.stash[_START] = (tuple(sys.path), dict(os.environ))  # a conftest.py loaded the plugin
@@ -107,9 +115,25 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         control.end_collection()
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say what was written into lock files."""
+    wrote = [
+        text
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", None) == "call"
+        for name, text in report.user_properties
+        if name == _WROTE
+    ]
+    if wrote:
+        terminalreporter.section("samebits: lock files")
+    for text in wrote:
+        terminalreporter.line(text)
+
+
 @pytest.fixture
 def samebits(request: pytest.FixtureRequest) -> SamebitsFixture:
-    """Assertions about bits: assert_repeatable, assert_resumable, assert_portable, assert_batch_invariant."""
+    """Assertions about bits: assert_repeatable, assert_matches_lock, assert_resumable and others."""
     from samebits.pytest_plugin.fixture import SamebitsFixture
     from samebits.pytest_plugin.repeated_call import start_of, test_of
 
@@ -122,7 +146,27 @@ def samebits(request: pytest.FixtureRequest) -> SamebitsFixture:
 
         return CallSite(start, test_of(item), item.nodeid, number, _budget(config))
 
-    return SamebitsFixture(site, config.pluginmanager.get_plugin(PLAYER))
+    def wrote(text: str) -> None:
+        item.user_properties.append((_WROTE, text))
+
+    update = config.getoption("samebits_update")
+    return SamebitsFixture(site, config.pluginmanager.get_plugin(PLAYER), wrote if update else None)
+
+
+def _refuse_parallel_update(config: pytest.Config) -> None:
+    """Refuse to write lock files from several processes of xdist: one would lose what another wrote.
+
+    Raises:
+        UsageError: there are several.
+    """
+    option = config.option
+    if not option.samebits_update or config.pluginmanager.has_plugin(PLAYER):
+        return
+    if getattr(option, "dist", "no") != "no" or hasattr(config, "workerinput"):
+        raise pytest.UsageError(
+            "--samebits-update writes lock files, which several processes cannot do at once; expected "
+            "pytest without workers of xdist: give -n 0 too"
+        )
 
 
 def _budget(config: pytest.Config) -> float | None:

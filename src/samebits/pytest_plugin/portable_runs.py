@@ -11,7 +11,7 @@ from samebits.pytest_plugin.fresh_runs import compared, control_variables, rende
 from samebits.recording.settings import RecordingSettings
 from samebits.records.kinds import Level
 from samebits.report.reasons import sentence_or_none
-from samebits.switches.switch import Control
+from samebits.switches.switch import ONLY_PORTABLE, Control
 from samebits.verification.preconditions import nothing_to_compare
 from samebits.verification.runs import Job, Script, run_jobs
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_ONLY_PORTABLE = Control(all_switches=False, on_drift="ignore", workers=False, portable=True)
 _BEST_FIRST = ("avx512", "avx2", "neon", "scalar")
 # The oldest instructions that the libraries of torch can be held to, which no op may notice.
 _PLAINEST = {
@@ -82,7 +81,7 @@ def compare_settings(site: CallSite, seed: int | None, threads: tuple[int, ...])
         SamebitsError: as `settings_of_runs`.
     """
     settings = settings_of_runs(threads)
-    control = _ONLY_PORTABLE if seed is None else Control(seed=seed, portable=True)
+    control = ONLY_PORTABLE if seed is None else Control(seed=seed, portable=True)
 
     def judge(folder: Path) -> str:
         folder.mkdir(parents=True)

@@ -32,6 +32,7 @@ _OFF: dict[str, Any] = {
     "setupplan": False, "setupshow": False, "xmlpath": None, "durations": None, "pastebin": None,
     "numprocesses": None, "dist": "no", "tx": [], "looponfail": False, "cov_source": [], "htmlpath": None,
     "report_log": None, "json_report": False, "count": 1, "reruns": 0, "samebits": False,
+    "samebits_update": False,
     "verbose": -2, "no_header": True,
 }  # fmt: skip
 _SEEDING = ("randomly", "pytest_randomly")  # pytest-randomly seeds when the session starts, too

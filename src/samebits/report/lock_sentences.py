@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
@@ -57,15 +58,41 @@ def where_text(result: EntryResult) -> str:
 
 
 def values_text(result: EntryResult) -> str:
-    """Return the first value that differs in that step: `loss 2.302585 in the lock, 2.302591 here`."""
+    """Return the first value that differs: `loss 2.302585 in the lock, 2.302591 here`; of which step."""
     mismatch = result.mismatch
     if mismatch is None or mismatch.locked is None or mismatch.here is None:
         return ""
-    for (kind, ours), theirs in zip(mismatch.locked.numbers, _values(mismatch.here), strict=False):
-        shown = f"{ours:.7g}", f"{theirs:.7g}"
-        if shown[0] != shown[1]:
-            return f"{kind} {shown[0]} in the lock, {shown[1]} here"
+    rows = (mismatch.locked, mismatch.here)
+    later = () if result.run is None else zip(result.entry.rows, result.run.rows, strict=False)
+    for number, (locked, here) in enumerate(chain([rows], islice(later, mismatch.row + 1, None))):
+        for (kind, ours), theirs in zip(locked.numbers, _values(here), strict=False):
+            shown = f"{ours:.7g}", f"{theirs:.7g}"
+            if shown[0] != shown[1]:
+                place = f"{_row_name(locked)}: " if number else ""
+                return f"{place}{kind} {shown[0]} in the lock, {shown[1]} here"
+    if mismatch.locked.numbers:
+        kind, value = mismatch.locked.numbers[0]
+        return f"{kind} {value:.7g} in both, to 7 digits"
     return ""
+
+
+def _row_name(row: LockRow) -> str:
+    return "after the last step" if row.last == END else f"step {row.first}"
+
+
+def next_text(result: EntryResult) -> str:
+    """Say what to do about a mismatch; empty where the report has said it."""
+    entry = result.entry
+    if result.blame is Blame.NONDETERMINISM:
+        return "assert_repeatable says why" if entry.test else ""
+    if result.blame is Blame.UNDECIDED:
+        again = "this test" if entry.test else "`samebits check`"
+        return f"check out the code of the lock and run {again} again"
+    # The node id is relative to the lock file, so it is not for any folder.
+    update = (
+        "pytest --samebits-update, on this test" if entry.test else f"samebits check --update {entry.name}"
+    )
+    return f"if this is wanted: {update}"
 
 
 def _values(row: LockRow) -> Iterator[float]:

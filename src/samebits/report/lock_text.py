@@ -57,10 +57,7 @@ def _details(result: EntryResult, style: Style, folder: str) -> Iterable[str]:
         )
     yield from _rows(result, style)
     yield from _operation(result, style, folder)
-    if result.blame is Blame.UNDECIDED:
-        yield from row("next", "check out the code of the lock and run `samebits check` again", style)
-    elif result.blame is not Blame.NONDETERMINISM:
-        yield from row("next", f"if this is wanted: samebits check --update {name}", style)
+    yield from _optional("next", sentences.next_text(result), style)
 
 
 def _rows(result: EntryResult, style: Style) -> Iterable[str]:

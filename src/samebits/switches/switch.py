@@ -67,6 +67,9 @@ class Control(NamedTuple):
         return cls(**{**fields, **read, "pins": tuple(fields.get("pins", ()))})
 
 
+ONLY_PORTABLE = Control(all_switches=False, on_drift="ignore", workers=False, portable=True)
+"""Portable mode and nothing else: the script seeds itself, and no switch is touched."""
+
 # Promises that need a switch, and sources that several name.
 BOTH = ("repeatable", "portable")
 PORTABLE = ("portable",)

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from samebits._runtime.package import NO_DEFAULTS
 from samebits._text.printable import exit_text
 from samebits.causes import OriginKind
 from samebits.comparison.ranks import RankComparison, compare_ranks
@@ -151,7 +152,7 @@ def _launch(request: LaunchRequest, folder: Path) -> int:
     outcome = run_command(
         Command(
             [*command, *target.arguments],
-            {**inherited, **request.environment},
+            {**inherited, **request.environment, NO_DEFAULTS: "1"},  # they are in `run_options`
             request.output,
             grace_s=CHILD_GRACE_S,
         )

@@ -50,9 +50,11 @@ def test_a_file_gives_back_what_was_written(tmp_path):
     """Every field, and infinite values too."""
     path = tmp_path / "samebits.lock"
     plain = entry(name="plain", control=None, interventions=(), max_steps=None, commit="", trace=0)
-    write_lock(LockFile(path, {"train": entry(), "plain": plain}))
+    tested = entry(name="tested", command=(), test="a b/test_it.py::test_it[x-1]", trace=0)
+    entries = {"train": entry(), "plain": plain, "tested": tested}
+    write_lock(LockFile(path, entries))
     found = read_lock(path).entries
-    for name, wanted in (("train", entry()), ("plain", plain)):
+    for name, wanted in entries.items():
         assert repr(found[name]) == repr(wanted)  # NaN is not equal to itself
 
 

@@ -41,7 +41,7 @@ def attribute(case: Case) -> EntryResult:
         raise run_failure(again)
     if not case.gives_same(again):
         return _nondeterminism(case)
-    case = _with_environments(case)
+    case = replace(case, result=with_environments(case.result))
     if case.result.inputs:
         return _changed_inputs(case)
     if case.result.platform:
@@ -56,15 +56,15 @@ def _nondeterminism(case: Case) -> EntryResult:
     return replace(case.result, blame=Blame.NONDETERMINISM, proof=Proof.TRIED, operations=result)
 
 
-def _with_environments(case: Case) -> Case:
-    """Add the differences between the environment of the lock and that of the run."""
-    made = case.result.run
+def with_environments(result: EntryResult) -> EntryResult:
+    """Add the differences between the environment of the lock and that of the run, which there is."""
+    made = result.run
     assert made is not None  # noqa: S101 - for the type checker
     assert made.info is not None  # noqa: S101
-    differences = compare_environments(case.entry.info, here_as_locked(made.info)).differences
+    differences = compare_environments(result.entry.info, here_as_locked(made.info)).differences
     inputs = tuple(each for each in differences if each.strength is Strength.INPUT)
     platform = tuple(each for each in differences if each.strength is not Strength.INPUT)
-    return replace(case, result=replace(case.result, inputs=inputs, platform=platform))
+    return replace(result, inputs=inputs, platform=platform)
 
 
 # ---- code and data differ
@@ -75,7 +75,7 @@ def _changed_inputs(case: Case) -> EntryResult:
     repository = Repository.of(case.lock.folder)
     commit, obstacle = _old_commit(case, repository)
     if repository is None or commit is None:
-        return _without_old_code(_with_obstacle(case, obstacle))
+        return without_old_code(_with_obstacle(case, obstacle))
     with tempfile.TemporaryDirectory(prefix="samebits-") as scratch:
         trees = Trees(case, repository, Path(os.path.realpath(scratch)))
         case.announce(
@@ -83,7 +83,7 @@ def _changed_inputs(case: Case) -> EntryResult:
         )
         old = trees.run(commit.sha, {}, inventory=True)
         if old.failed:
-            return _without_old_code(_with_obstacle(case, Obstacle.OLD_CODE_FAILED))
+            return without_old_code(_with_obstacle(case, Obstacle.OLD_CODE_FAILED))
         if not case.gives_lock(old):
             return _old_code_differs(case, old, trees.recipe(commit.sha, {}))
         case.announce("the commit and the lines that changed the bits")
@@ -107,23 +107,23 @@ def _old_code_differs(case: Case, old: LockRun, recipe: Recipe) -> EntryResult:
     left = compare_environments(case.entry.info, here_as_locked(old.info)).differences
     inputs = tuple(each for each in left if each.strength is Strength.INPUT)
     if inputs:  # data that git does not keep
-        return _without_old_code(replace(case, result=replace(case.result, inputs=inputs)))
+        return without_old_code(replace(case.result, inputs=inputs))
     if not case.result.platform:
         return replace(case.result, blame=Blame.UNRECORDED)
     blame = Blame.PLATFORM if case.gives_same(old) else Blame.BOTH
     return _platform(case.blamed(blame, Proof.TRIED), recipe)
 
 
-def _with_obstacle(case: Case, obstacle: Obstacle) -> Case:
-    return replace(case, result=replace(case.result, obstacles=(obstacle,)))
+def _with_obstacle(case: Case, obstacle: Obstacle) -> EntryResult:
+    return replace(case.result, obstacles=(obstacle,))
 
 
-def _without_old_code(case: Case) -> EntryResult:
-    """Return the result where the old code cannot be run: by what else is different."""
-    if case.result.platform:
-        return replace(case.result, blame=Blame.UNDECIDED)
-    only_data = all(each.fact.path[0] == "data" for each in case.result.inputs)
-    return replace(case.result, blame=Blame.DATA if only_data else Blame.CHANGE)
+def without_old_code(result: EntryResult) -> EntryResult:
+    """Return the result where inputs differ and the old code cannot be run: by what else is different."""
+    if result.platform:
+        return replace(result, blame=Blame.UNDECIDED)
+    only_data = all(each.fact.path[0] == "data" for each in result.inputs)
+    return replace(result, blame=Blame.DATA if only_data else Blame.CHANGE)
 
 
 # ---- the platform differs

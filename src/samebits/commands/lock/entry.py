@@ -62,11 +62,12 @@ END = -1
 
 @dataclass(frozen=True)
 class LockEntry:
-    """What one command gave.
+    """What one command gave, or a function that a test calls.
 
     Args:
         name: of the entry.
         command: the script, or `-m` and a module, and the arguments; a script relative to the lock's folder.
+            Empty for a function of a test.
         control: seed, switches and mode of the run.
         interventions: names of the interventions of the run.
         max_steps: the run was stopped after this many steps; None where it went to its end.
@@ -76,6 +77,7 @@ class LockEntry:
         commit: the commit that was checked out; empty outside a repository.
         samebits: version of the program that wrote it.
         trace: how many steps the record beside the lock has, with every operation.
+        test: node id of the test that calls the function, relative to the lock's folder; empty for a command.
     """
 
     name: str
@@ -89,6 +91,7 @@ class LockEntry:
     commit: str = ""
     samebits: str = ""
     trace: int = 0
+    test: str = ""
 
     @property
     def info(self) -> RunInfo:

@@ -34,7 +34,8 @@ VERSION = 1
 _LARGEST = 1 << 26  # bytes
 _HEADER = """\
 # What runs of this project give, bit by bit. `samebits check` compares with it.
-# Not edited by hand: `samebits lock` writes an entry, `samebits check --update` writes all again.
+# Not edited by hand: `samebits lock` writes an entry, `samebits check --update` writes all again;
+# those of tests are written by `pytest --samebits-update`.
 """
 _ROW = re.compile(r"(?P<state>[0-9a-f]{32}|-) (?P<values>[0-9a-f]{32}|-)(?P<numbers>(?: (?:loss|read)=\S+)*)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -113,7 +114,7 @@ def _entries(path: Path, document: dict[str, Any]) -> dict[str, LockEntry]:
     if version > VERSION:
         message = (
             f"{printable(str(path))} is of version {version}, and this samebits reads version {VERSION}; "
-            "update samebits, or write the lock file again with `samebits lock`"
+            "update samebits, or delete the lock file and write it again"
         )
         raise SamebitsError(message, slug="lock-version")
     runs = document.get("run", {})
@@ -129,7 +130,7 @@ def _entry(path: Path, name: str, table: Any) -> LockEntry:
     if table.get("checksum") != _checksum(rest):
         message = (
             f"the entry {name} of {printable(str(path))} does not match its checksum: it was edited, or "
-            "merged by hand; restore it, or write it again with `samebits lock`"
+            "merged by hand; restore it, or delete the entry and write it again"
         )
         raise SamebitsError(message, slug="lock-edited")
     try:
@@ -139,10 +140,10 @@ def _entry(path: Path, name: str, table: Any) -> LockEntry:
 
 
 def _decoded(name: str, table: dict[str, Any]) -> LockEntry:
-    control = table.get("control")
+    control, test = table.get("control"), str(table.get("test", ""))
     return LockEntry(
         name=name,
-        command=tuple(shlex.split(table["command"])),
+        command=() if test else tuple(shlex.split(table["command"])),
         control=None if control is None else Control.from_dict({**Control()._asdict(), **control}),
         steps=int(table["steps"]),
         rows=tuple(_row(key, text) for key, text in table["digests"].items()),
@@ -152,6 +153,7 @@ def _decoded(name: str, table: dict[str, Any]) -> LockEntry:
         commit=_commit(table.get("commit", "")),
         samebits=str(table["samebits"]),
         trace=int(table.get("trace", 0)),
+        test=test,
     )
 
 
@@ -192,12 +194,13 @@ def write_lock(lock: LockFile) -> None:
 def _table(entry: LockEntry) -> dict[str, Any]:
     table: dict[str, Any] = {
         "command": shlex.join(entry.command),
+        "test": entry.test,
         "steps": entry.steps,
         "max_steps": entry.max_steps,
         "interventions": list(entry.interventions),
         "samebits": entry.samebits,
         "commit": entry.commit,
-        "trace": entry.trace,
+        "trace": None if entry.test else entry.trace,
         "control": _changed(entry.control),
         "digests": dict(_written(entry.rows)),
         "environment": _packed(entry.environment),
@@ -260,6 +263,6 @@ def _checksum(table: Mapping[str, Any]) -> str:
 def _damaged(path: Path, why: str) -> SamebitsError:
     message = (
         f"{printable(str(path))} is no lock file that samebits wrote ({printable(why)}); restore it, or "
-        "write it again with `samebits lock`"
+        "delete it and write it again"
     )
     return SamebitsError(message, slug="lock-damaged")

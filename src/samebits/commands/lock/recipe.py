@@ -141,7 +141,7 @@ def _made(recipe: Recipe, settings: RecordingSettings, values: str) -> LockRun:
         progress=recipe.progress,
         overwrite=True,
     )
-    with _unset(recipe.without):
+    with unset(recipe.without):
         (made,) = run_jobs((Job(script, settings),))
     if made.info is None:
         message = f"the run left no record (exit status {made.status}); expected one at {settings.record}"
@@ -170,7 +170,7 @@ def _environ(without: frozenset[str]) -> dict[str, str]:
 
 
 @contextmanager
-def _unset(names: frozenset[str]) -> Iterator[None]:
+def unset(names: frozenset[str]) -> Iterator[None]:
     """Take variables away from what a child process inherits."""
     before = {name: os.environ.pop(name) for name in names if name in os.environ}
     try:
