@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from samebits.integrations._arguments import refused
 from samebits.integrations._loader_watch import Continuation, States
-from samebits.integrations._options import refused
 from samebits.rng.states import SourceState, current_rank
 
 _VERSION = 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from samebits.data.loader import DataLoader
+from samebits.integrations._arguments import Options, library, refused
 from samebits.integrations._loader_watch import LoaderWatch
-from samebits.integrations._options import Options, library, refused
 from samebits.integrations._position import Position, from_checkpoint, length_of, to_checkpoint
 from samebits.integrations._recorded import TrainingRecord
 from samebits.replay_guard.guard import ReplayGuard
@@ -41,11 +41,11 @@ class TrainingState:
                     if is_time_to_save:
                         accelerator.save_state("checkpoint")
 
-    accelerate 1.15 saves the states of Python, NumPy and torch, and if it cannot restore them it only writes a
-    log line. After `skip_first_batches` the order of the samples differs unless the sampler is seedable, and
-    random numbers drawn while loading differ in any case. This object is registered for checkpointing: it
-    saves and restores all RNG sources, those before the epoch's iterator was made, and the position.
-    `batches` loads the batches that were used again and leaves them out.
+    accelerate 1.15 saves the states of Python, NumPy and torch, and only logs it if it cannot restore them.
+    After `skip_first_batches` the order of the samples differs unless the sampler is seedable, and random
+    numbers drawn while loading differ in any case. This object is registered for checkpointing: it saves and
+    restores all RNG sources, those before the epoch's iterator was made, and the position. `batches` loads
+    the batches that were used again and leaves them out.
 
     Make it after `accelerator.prepare`, and before `load_state`. Save at the end of the loop's body.
 
@@ -86,7 +86,7 @@ class TrainingState:
             self.guard = ReplayGuard(*models, every=replay_every, on_mismatch=on_mismatch)
         accelerator.register_for_checkpointing(self)
 
-    def __enter__(self) -> TrainingState:
+    def __enter__(self) -> TrainingState:  # noqa: PYI034 - Self is new in Python 3.11
         self._record.begin()
         return self
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
+from samebits.integrations._arguments import Options, library, refused, warn
 from samebits.integrations._loader_watch import LoaderWatch
-from samebits.integrations._options import Options, library, refused, warn
 from samebits.integrations._position import Position, from_checkpoint, length_of, to_checkpoint
 from samebits.integrations._recorded import TrainingRecord
 from samebits.replay_guard.guard import ReplayGuard
