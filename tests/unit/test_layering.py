@@ -35,6 +35,7 @@ PACKAGES = (
     "checkpoint",
     "recording",
     "replay_guard",
+    "integrations",
     "comparison",
     "diagnosis",
     "verification",

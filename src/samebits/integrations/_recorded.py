@@ -1,0 +1,71 @@
+"""The record of a training that a trainer drives."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from samebits.recording.session import record
+from samebits.rng.active import PROCESS
+from samebits.rng.states import current_rank
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+
+class TrainingRecord:
+    """Records this process at the level of steps, from `begin` to `end`.
+
+    A process that is recorded already, because its script runs under `samebits run` or `verify`, is not
+    recorded twice. Every rank of a distributed training writes its own record: `run.rank-1.sbr` beside
+    `run.sbr`.
+
+    Args:
+        path: the record to write; None for none. An older one is replaced.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._open: AbstractContextManager[Path] | None = None
+
+    def begin(self) -> None:
+        """Begin to record.
+
+        Raises:
+            SamebitsError: the record cannot be written.
+        """
+        if self._open is not None:  # the training before ended in an error that somebody caught
+            self.end(RuntimeError("the training did not come to its end"))
+        if self._path is None or PROCESS.recording is not None:
+            return
+        begun = record(_of_rank(self._path))
+        begun.__enter__()
+        self._open = begun
+        atexit.register(self._at_exit)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Close the record.
+
+        Args:
+            error: what the training failed with.
+        """
+        begun, self._open = self._open, None
+        if begun is not None:
+            atexit.unregister(self._at_exit)
+            traceback = None if error is None else error.__traceback__
+            begun.__exit__(None if error is None else type(error), error, traceback)
+
+    def _at_exit(self) -> None:
+        """Close the record where a trainer told nobody that it failed."""
+        seen = getattr(sys, "last_value", None)
+        error = seen if isinstance(seen, BaseException) else None
+        self.end(error or RuntimeError("the training did not come to its end"))
+
+
+def _of_rank(path: str) -> str:
+    rank = current_rank()
+    stem, suffix = os.path.splitext(path)
+    return f"{stem}.rank-{rank}{suffix}" if rank else path
