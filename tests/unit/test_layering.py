@@ -37,6 +37,7 @@ PACKAGES = (
     "replay_guard",
     "comparison",
     "diagnosis",
+    "executors",
     "verification",
     "commands",
     "report",
