@@ -18,7 +18,7 @@ from samebits.commands.lock.entry import first_mismatch
 from samebits.commands.lock.file import DEFAULT, read_lock, write_lock
 from samebits.commands.lock.old_code import Repository
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
-from samebits.executors.interface import results_of
+from samebits.executors.jobs import results_of
 from samebits.executors.surroundings import surroundings
 from samebits.report import junit, lock_json, lock_text, sarif
 

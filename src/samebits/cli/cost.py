@@ -16,7 +16,7 @@ from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import Phases, style_of, write
 from samebits.commands.cost import CostReport, CostRequest, measure_cost, measure_in_job
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
-from samebits.executors.interface import results_of
+from samebits.executors.jobs import results_of
 from samebits.executors.surroundings import surroundings
 from samebits.report.cost import render_cost, render_cost_json
 from samebits.switches.switch import Control

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import argparse
     from contextlib import AbstractContextManager
 
-    from samebits.executors.interface import Executor
+    from samebits.executors.jobs import Executor
 
 
 def add_executor_options(parser: argparse._ActionsContainer) -> None:

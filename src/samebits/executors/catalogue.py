@@ -10,7 +10,7 @@ from samebits._text.str_enum import StrEnum
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from samebits.executors.interface import Executor
+    from samebits.executors.jobs import Executor
 
 
 class ExecutorName(StrEnum):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.executors.interface import cancel_all, results_of
+from samebits.executors.jobs import cancel_all, results_of
 from samebits.executors.shipping import deliver, execute_all, pack, show_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from samebits.executors.interface import Executor, Job
+    from samebits.executors.jobs import Executor, Job
     from samebits.executors.shipping import Delivery
     from samebits.recording.launch import Launch
 

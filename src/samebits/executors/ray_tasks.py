@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+import sys
+import threading
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from samebits.errors import SamebitsError
-from samebits.executors.interface import lost
+from samebits.executors.jobs import lost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,6 +45,8 @@ class RayExecutor:
         self._ray: Any = ray
         own = {name: value for name, value in resources.items() if name in _NUMBERS}
         custom = {name: value for name, value in resources.items() if name not in _NUMBERS}
+        # A thread of Ray prints messages of the cluster to stdout, where JSON may be.
+        self._output = redirect_stdout(cast("TextIO", _MainOutput(sys.stdout)))
         self._options = {"num_cpus": 1, **own, "resources": custom or None, "max_retries": 0}
         address = options.get(_ADDRESS, "auto")
         size = {"object_store_memory": _STORE_BYTES} if address == "local" else {}
@@ -63,6 +68,7 @@ class RayExecutor:
                 "--executor-option address=local, which starts one here"
             )
             raise SamebitsError(message, slug="executor-unavailable") from None
+        self._output.__enter__()
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> RayJob:
         """See `Executor`."""
@@ -72,6 +78,25 @@ class RayExecutor:
     def close(self) -> None:
         """See `Executor`."""
         self._ray.shutdown()
+        self._output.__exit__(None, None, None)
+
+
+class _MainOutput:
+    """A stream for the main thread; what other threads print goes to standard error.
+
+    Args:
+        stream: that of the main thread.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        is_main = threading.current_thread() is threading.main_thread()
+        return (self._stream if is_main else sys.stderr).write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class RayJob:

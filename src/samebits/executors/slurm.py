@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
-from samebits.executors.interface import lost
+from samebits.executors.jobs import lost
 from samebits.recording.naming import DEFAULT_FOLDER
 
 if TYPE_CHECKING:

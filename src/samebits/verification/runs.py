@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from samebits.comparison.environments import FactDifference
-    from samebits.executors.interface import Executor
+    from samebits.executors.jobs import Executor
     from samebits.recording.launch import Outcome
     from samebits.recording.runner import Target
     from samebits.recording.settings import RecordingSettings

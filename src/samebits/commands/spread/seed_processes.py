@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from samebits.commands.spread.request import SpreadRequest
-    from samebits.executors.interface import Executor
+    from samebits.executors.jobs import Executor
     from samebits.executors.shipping import Delivery
 
 _POLL_S = 0.02

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from samebits.commands.spread.request import SpreadRequest
     from samebits.commands.spread.seed_processes import SeedProcess
-    from samebits.executors.interface import Executor
+    from samebits.executors.jobs import Executor
 
 _FORMAT = 1
 _INDEX = "spread.json"

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from samebits.commands.spread.request import SpreadRequest
     from samebits.commands.spread.seed_runs import Ended
     from samebits.commands.spread.summary import Measured, SeedRun
-    from samebits.executors.interface import Executor
+    from samebits.executors.jobs import Executor
 
 _SAME_FAILURES = 2
 
