@@ -11,10 +11,13 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +25,21 @@ PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 BUILT = os.environ.get("SAMEBITS_WHEELS")
 LIBRARIES = {"_native", "_reader"} if sys.platform == "win32" else {"_native", "_reader", "_portable"}
 GOLDEN = json.loads((ROOT / "tests/golden/portable.json").read_text())["digests"]
+
+
+NEWCOMERS_SCRIPT = """\
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x = torch.randn(6, 4)
+for step in range(5):
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+print(f"loss {loss.item():.6f}")
+"""
 
 
 @dataclass(frozen=True)
@@ -163,6 +181,94 @@ def test_a_portable_run_is_recorded(installed):
 
     assert result.returncode == 0, result.stderr
     assert "3 steps recorded" in result.stderr
+
+
+@dataclass(frozen=True)
+class Venv:
+    """A new virtual environment with a wheel in it, and an empty folder."""
+
+    path: Path
+    folder: Path
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a program in the folder, with the commands of the environment first on the path."""
+        names = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        own = self.path / ("Scripts" if sys.platform == "win32" else "bin")
+        identity = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "A"}
+        variables = {**names, **identity, "GIT_COMMITTER_EMAIL": "a@b", "OMP_NUM_THREADS": "1"}
+        program = shutil.which(words[0], path=os.pathsep.join((str(own), os.environ["PATH"])))
+        assert program is not None
+        return subprocess.run(
+            [program, *words[1:]],
+            cwd=self.folder,
+            env={**variables, "PATH": os.pathsep.join((str(own), os.environ["PATH"]))},
+            capture_output=True,
+            text=True,
+            timeout=500,
+            check=False,
+        )
+
+
+@pytest.fixture(params=["pip", "uv"])
+def venv(request, installed, tmp_path):
+    """What `pip install` or `uv pip install` makes of the wheel; torch is that of the tests."""
+    path, folder = tmp_path / "venv", tmp_path / "project"
+    folder.mkdir()
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", path], check=True)
+    (packages,) = [*path.glob("lib/python*/site-packages"), *path.glob("Lib/site-packages")]
+    places = (sysconfig.get_path("purelib"), os.path.dirname(np.__path__[0]))
+    (packages / "torch.pth").write_text("\n".join(places))
+    if request.param == "uv":
+        if shutil.which("uv") is None:
+            pytest.skip("uv is not installed")
+        words = ["uv", "pip", "install", "--quiet", "--no-deps", "--python", path, installed.wheel]
+    else:
+        words = [*PIP, "--python", path, "install", "--quiet", "--no-deps", installed.wheel]
+    subprocess.run(words, check=True)
+    return Venv(path, folder)
+
+
+def test_its_command_verifies_a_script_in_an_empty_folder(venv):
+    """The console script, as `uvx --from WHEEL samebits verify train.py` starts it."""
+    (venv.folder / "train.py").write_text("import torch\nprint(torch.rand(2).sum().item())\n")
+
+    result = venv.run("samebits", "verify", "train.py")
+
+    assert result.returncode == 1, result.stderr
+    assert "torch.manual_seed(0)" in result.stdout
+    place = venv.run("python", "-c", "import samebits; print(samebits.__file__)").stdout
+    assert place.startswith(str(venv.path))
+
+
+def test_the_first_hour_of_a_newcomer(venv):
+    """A repository, a lock, a changed line: the check names it as the user's own, and CI gets its reports."""
+    (venv.folder / "train.py").write_text(NEWCOMERS_SCRIPT)
+    (venv.folder / ".gitignore").write_text(".samebits/\n")
+    steps = [
+        ("git", "init", "--quiet"),
+        ("samebits", "lock", "train.py"),
+        ("git", "add", "--all"),
+        ("git", "commit", "--quiet", "--message", "The first lock"),
+        ("samebits", "check"),
+    ]
+    for words in steps:
+        done = venv.run(*words)
+        assert done.returncode == 0, (words, done.stderr)
+    (venv.folder / "train.py").write_text(NEWCOMERS_SCRIPT.replace("lr=0.1", "lr=0.2"))
+    assert venv.run("git", "commit", "--quiet", "--all", "--message", "A faster start").returncode == 0
+
+    checked = venv.run("samebits", "check", "--junit", "junit.xml", "--sarif", "samebits.sarif")
+
+    assert checked.returncode == 1, checked.stderr
+    assert "your change" in checked.stdout
+    assert "train.py:4" in checked.stdout
+    assert "lr=0.2" in checked.stdout
+    junit = ET.parse(venv.folder / "junit.xml").getroot()  # noqa: S314 - our own file
+    assert junit.find(".//failure") is not None
+    (run,) = json.loads((venv.folder / "samebits.sarif").read_text())["runs"]
+    (place,) = run["results"][0]["locations"]
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == "train.py"
+    assert place["physicalLocation"]["region"]["startLine"] == 4
 
 
 @pytest.mark.skipif(BUILT is not None, reason="builds a wheel")

@@ -38,6 +38,7 @@ PACKAGES = (
     "integrations",
     "comparison",
     "diagnosis",
+    "executors",
     "verification",
     "commands",
     "report",

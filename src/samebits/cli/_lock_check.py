@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits._text import files
 from samebits._text.printable import printable
+from samebits.cli.executor_options import chosen_executor
 from samebits.cli.lock import check_options
 from samebits.cli.output import STATUS
 from samebits.cli.terminal import Phases, style_of, write
-from samebits.commands.lock.checking import check_entry, make_entry
+from samebits.commands.lock.checking import check_entry, check_in_job, make_entry, tell_nobody
 from samebits.commands.lock.entry import first_mismatch
 from samebits.commands.lock.file import DEFAULT, read_lock, write_lock
 from samebits.commands.lock.old_code import Repository
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
+from samebits.executors.jobs import results_of
+from samebits.executors.surroundings import surroundings
 from samebits.report import junit, lock_json, lock_text, sarif
 
 if TYPE_CHECKING:
@@ -49,7 +53,7 @@ def check_lock(options: argparse.Namespace) -> int:
     try:
         if options.update:
             return _update(lock, entries, how)
-        results = [check_entry(lock, entry, how) for entry in entries]
+        results = _checked(lock, entries, how, options)
     finally:
         phases.clear()
     _write_reports(options, lock, results)
@@ -62,6 +66,24 @@ def check_lock(options: argparse.Namespace) -> int:
         write(lock_text.render(results, style_of(sys.stdout), os.getcwd()), sys.stdout)
     passed = options.state_only and all(_is_same_state(each) for each in results)
     return EXIT_IDENTICAL if passed else STATUS[verdict]
+
+
+def _checked(
+    lock: LockFile, entries: Sequence[LockEntry], how: CheckOptions, options: argparse.Namespace
+) -> list[EntryResult]:
+    """Check entries here one after the other, or each in a job, so that its runs are on one machine."""
+    with chosen_executor(options) as executor:
+        if executor is None:
+            return [check_entry(lock, entry, how) for entry in entries]
+        if not executor.shares_files:
+            message = (
+                f"--executor {options.executor} sends no repository, which a check of a lock file reads; "
+                "expected --executor slurm, or none"
+            )
+            raise SamebitsError(message, slug="usage")
+        around = surroundings(shares_files=True)
+        quiet = replace(how, progress=False, announce=tell_nobody)
+        return results_of([executor.submit(check_in_job, around, lock, entry, quiet) for entry in entries])
 
 
 def _chosen(lock: LockFile, names: Sequence[str]) -> list[LockEntry]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from samebits.cli._lock_check import check_lock
 from samebits.cli.command import help_texts, refuse_rank
+from samebits.cli.executor_options import add_executor_options, is_elsewhere
 from samebits.cli.options import add_state_only, planned_launch, wants_progress
 from samebits.cli.output import FirstAnswer, print_result
 from samebits.cli.script_parser import CommandParser
@@ -84,6 +85,7 @@ class CheckCommand:
         group.add_argument(
             "--sarif", metavar="FILE", help="write the results as SARIF, for the lines of the code"
         )
+        add_executor_options(group)
         return parser
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
@@ -135,6 +137,7 @@ def _names_record(options: argparse.Namespace) -> bool:
     """
     record = next((word for word in options.what if word.endswith(SUFFIX) or os.path.isfile(word)), None)
     of_lock = {"--update": options.update, "--quick": options.quick}
+    of_lock |= {"--executor": is_elsewhere(options)}
     of_lock |= {"--lock": options.lock, "--junit": options.junit, "--sarif": options.sarif}
     of_record = {"--record": options.record, "--verbose": options.verbose, "arguments": options.given}
     wrong = [name for name, given in (of_record if record is None else of_lock).items() if given]

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 from samebits.cli.command import help_texts, refuse_rank
 from samebits.cli.ending import held_back
+from samebits.cli.executor_options import add_executor_options, chosen_executor
 from samebits.cli.options import add_control_options, control_of
 from samebits.cli.page_file import add_html, check_page, write_page
 from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import Phases, style_of, write
-from samebits.commands.cost import CostRequest, measure_cost
+from samebits.commands.cost import CostReport, CostRequest, measure_cost, measure_in_job
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
+from samebits.executors.jobs import results_of
+from samebits.executors.surroundings import surroundings
 from samebits.report.cost import render_cost, render_cost_json
 from samebits.switches.switch import Control
 from samebits.verification.preconditions import check_target
@@ -66,6 +69,7 @@ class CostCommand:
         parser.add_argument("--output", action="store_true", help="show what the script prints")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         add_html(parser)
+        add_executor_options(parser)
         add_control_options(parser, brief=True)
         return parser
 
@@ -92,7 +96,7 @@ class CostCommand:
                 warmup=options.warmup,
                 output="stderr" if options.output else "nothing",
             )
-            report = measure_cost(request, Phases(sys.stderr) if sys.stderr.isatty() else None)
+            report = _measured(request, options)
         text = render_cost_json(report) if options.json else render_cost(report, style_of(sys.stdout))
         with held_back():
             write(text, sys.stdout)
@@ -103,3 +107,14 @@ class CostCommand:
         if report.interrupted:
             raise KeyboardInterrupt
         return EXIT_IDENTICAL
+
+
+def _measured(request: CostRequest, options: argparse.Namespace) -> CostReport:
+    """Measure here, or on one machine of a cluster."""
+    with chosen_executor(options) as executor:
+        if executor is None:
+            return measure_cost(request, Phases(sys.stderr) if sys.stderr.isatty() else None)
+        around = surroundings(shares_files=executor.shares_files)
+        report: CostReport
+        (report,) = results_of([executor.submit(measure_in_job, around, request)])
+        return report

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import help_texts, refuse_rank
+from samebits.cli.executor_options import add_executor_options, chosen_executor, is_elsewhere
 from samebits.cli.options import wants_progress
 from samebits.cli.page_file import add_html, check_page, write_page
 from samebits.cli.script_parser import ScriptParser, whole_number
@@ -119,6 +120,7 @@ def _add_runs(parser: ScriptParser) -> None:
         "--seed-argument", default="", metavar="NAME", help="also pass the seed to the script, as NAME SEED"
     )
     parser.add_argument("--fresh", action="store_true", help="run finished seeds again")
+    add_executor_options(parser)
     parser.add_argument(
         "--reseed",
         action="store_true",
@@ -203,10 +205,14 @@ def _configurations(options: argparse.Namespace) -> list[Configuration]:
 
 
 def _run(options: argparse.Namespace, target: Target) -> list[Configuration]:
+    seeds = parse_seeds(options.seeds or "0..4")
     jobs, threads = share_cores(options.jobs, options.threads, os.environ)
+    if is_elsewhere(options):  # the scheduler knows how many it can run
+        jobs = options.jobs or len(seeds)
+        threads = share_cores(None, options.threads, os.environ)[1]
     request = SpreadRequest(
         target=target,
-        seeds=parse_seeds(options.seeds or "0..4"),
+        seeds=seeds,
         jobs=jobs,
         threads=threads,
         max_steps=options.steps,
@@ -224,7 +230,8 @@ def _run(options: argparse.Namespace, target: Target) -> list[Configuration]:
         requests.append(dataclasses.replace(request, target=second))
     live = SeedCount(sys.stderr) if wants_progress(options) else None
     try:
-        return [run_configuration(one, live) for one in requests]
+        with chosen_executor(options) as executor:
+            return [run_configuration(one, live, executor) for one in requests]
     finally:
         if live is not None:
             live.clear()

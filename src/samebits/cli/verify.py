@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import help_texts, refuse_rank
 from samebits.cli.ending import held_back
+from samebits.cli.executor_options import add_executor_options, chosen_executor, is_elsewhere
 from samebits.cli.options import (
     add_control_options,
     add_intervention_options,
@@ -27,8 +29,9 @@ from samebits.cli.terminal import Phases, style_of
 from samebits.errors import SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.records.kinds import Level
-from samebits.verification import VerifyRequest, verify
+from samebits.verification import Tools, VerifyRequest, verify
 from samebits.verification.rank_launches import LaunchRequest, verify_launch
+from samebits.verification.runs import run_jobs
 from samebits.verification.user_files import apply, write_diff
 from samebits.verification.verify import pruned
 
@@ -57,6 +60,9 @@ def _verify_ranks(options: argparse.Namespace, folder: Path) -> int:
         SamebitsError: an option that is for one process only; `usage`. What `verify_launch` raises.
     """
     refuse_rank("verify")
+    if is_elsewhere(options):
+        message = "--executor does not work with --nproc-per-node; leave one of them out"
+        raise SamebitsError(message, slug="usage")
     for name in _ONE_PROCESS:
         if getattr(options, name):
             message = f"--{name} does not work with --nproc-per-node; leave one of them out"
@@ -170,7 +176,11 @@ class VerifyCommand:
         phases = Phases(sys.stderr) if request.progress else None
         told = None if options.json else FirstAnswer(style_of(sys.stdout), os.getcwd())
         try:
-            result = verify(request, announce=phases, tell=None if told is None else told.tell)
+            with chosen_executor(options) as executor:
+                tools = Tools(run_jobs=partial(run_jobs, executor=executor))
+                result = verify(
+                    request, announce=phases, tell=None if told is None else told.tell, tools=tools
+                )
         finally:
             if phases is not None:
                 phases.clear()
@@ -208,6 +218,10 @@ def _check(options: argparse.Namespace) -> None:
         raise SamebitsError(message, slug="usage")
     if options.share and not options.fresh:
         raise SamebitsError("--share has an effect only with --fresh; give --fresh too", slug="usage")
+    if is_elsewhere(options) and (options.fresh or options.one_at_a_time):
+        name = "--fresh" if options.fresh else "--one-at-a-time"
+        message = f"{name} does not work with --executor {options.executor}; leave one of them out"
+        raise SamebitsError(message, slug="usage")
 
 
 def _request(options: argparse.Namespace) -> VerifyRequest:
@@ -232,7 +246,8 @@ def _request(options: argparse.Namespace) -> VerifyRequest:
         quick=options.quick,
         budget=options.budget,
         no_arguments=options.no_arguments,
-        one_at_a_time=options.one_at_a_time,
+        one_at_a_time=options.one_at_a_time or is_elsewhere(options),  # what is free here does not matter
+        all_at_once=is_elsewhere(options),
         state_only=options.state_only,
         keep_records=options.keep is not None or options.html is not None,  # until the page is written
         fresh=options.fresh,
@@ -311,6 +326,7 @@ def _add_run_options(parser: ScriptParser) -> None:
         help="start N ranks with torch's elastic launcher, and compare each rank with itself",
     )
     add_intervention_options(group)
+    add_executor_options(group)
 
 
 def _add_explanation_options(parser: ScriptParser) -> None:

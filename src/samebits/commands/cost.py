@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import statistics
+import tempfile
 from dataclasses import dataclass, replace
 from importlib import metadata
 from itertools import pairwise
@@ -25,6 +27,7 @@ from samebits.switches.table import environment_for, holds_layout, switch_named
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from samebits.executors.surroundings import Surroundings
     from samebits.recording.runner import Target
     from samebits.switches.switch import Control
 
@@ -138,6 +141,7 @@ class CostReport:
         left_out: switches that were not measured.
         steps: how many steps the medians are over.
         interrupted: whether the user ended it; `request` has the number of complete rounds.
+        machine: name of the machine that measured, where that was a job; empty for this one.
     """
 
     request: CostRequest
@@ -145,6 +149,7 @@ class CostReport:
     left_out: tuple[Unmeasured, ...] = ()
     steps: int = 0
     interrupted: bool = False
+    machine: str = ""
 
     @property
     def noise(self) -> float:
@@ -297,6 +302,21 @@ def measure_cost(request: CostRequest, announce: Callable[[str], None] | None = 
     costs = tuple(_cost(variant, whole) for variant in variants)
     measured = replace(request, rounds=rounds)
     return CostReport(measured, costs, left_out, len(on.durations), interrupted=rounds < request.rounds)
+
+
+def measure_in_job(surroundings: Surroundings, request: CostRequest) -> CostReport:
+    """Measure in a job, all variants on its one machine.
+
+    Args:
+        surroundings: of the command that submitted it.
+        request: the measurement; its files are written in a folder of the job's own.
+
+    Raises:
+        SamebitsError: as `measure_cost`.
+    """
+    with tempfile.TemporaryDirectory(prefix="samebits-cost-") as folder, surroundings.entered():
+        report = measure_cost(replace(request, folder=Path(folder)))
+    return replace(report, machine=platform.node())
 
 
 class _Runner:

@@ -103,6 +103,8 @@ class NoteCode(StrEnum):
 
     # Of a verification.
     INTERRUPTED = "interrupted"
+    TWO_PROCESSORS = "two-processors"
+    """(Machine, processor) of run 1, the same of the other run, number of that run."""
     OUT_OF_TIME = "out-of-time"
     """The budget in seconds."""
     SEARCH_FAILED = "search-failed"

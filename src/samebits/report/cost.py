@@ -66,7 +66,14 @@ def render_cost_json(report: CostReport) -> str:
         for cost in report.costs
     ]
     left_out = [{"name": each.switch, "reason": unmeasured_words(each)} for each in report.left_out]
-    fields = {"schema": 1, "steps": report.steps, "noise": report.noise, "costs": rows, "left_out": left_out}
+    fields = {
+        "schema": 1,
+        "steps": report.steps,
+        "noise": report.noise,
+        "machine": report.machine or None,
+        "costs": rows,
+        "left_out": left_out,
+    }
     return json.dumps(fields, indent=2)
 
 
@@ -126,7 +133,12 @@ def how_measured(report: CostReport) -> str:
         for cost in report.costs
         if cost.variant.why and cost.variant.name not in known
     ]
-    return " ".join([text, *notes])
+    where = (
+        [f"All runs were made on {report.machine}; another machine has other costs."]
+        if report.machine
+        else []
+    )
+    return " ".join([text, *where, *notes])
 
 
 def unmeasured_words(unmeasured: Unmeasured) -> str:

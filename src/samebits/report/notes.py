@@ -208,6 +208,18 @@ def _replay_differed(unrepeated: bool, how: Reason | None) -> str:  # noqa: FBT0
     return f"the run with operations executed again gave different bits from run 1, {told}"
 
 
+def _two_processors(first: tuple[str, str], second: tuple[str, str], run: int) -> str:
+    return (
+        f"run 1 was made on {_machine(*first)} and run {run} on {_machine(*second)}: two kinds of processors "
+        "may round differently, so this is no proof that the script is nondeterministic, and it is not "
+        "explained; ask for one kind of machine (--executor-option constraint=NAME), or give --portable"
+    )
+
+
+def _machine(name: str, processor: str) -> str:
+    return f"{name or 'one machine'} ({processor or 'an unknown processor'})"
+
+
 _NOT_PLACED = "run 1's value could not be put in place"
 _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.UNREADABLE_TENSORS: "{} tensor(s) could not be read and were left out",
@@ -280,6 +292,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     ),
     NoteCode.SEARCH_FAILED: "the search for the cause ended early: {}",
     NoteCode.PATCH_SEARCH_FAILED: "the search for a patch ended early: {}",
+    NoteCode.TWO_PROCESSORS: _two_processors,
     NoteCode.STRESS: lambda run, stress: f"stress in run {run}: {', '.join(_changes(stress))}",
     NoteCode.EXIT_STATUS: "{} ended with exit status {} in both runs, without an exception",
     NoteCode.READ_EARLIER_FILES: _earlier_files,

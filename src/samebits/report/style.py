@@ -26,8 +26,8 @@ class Style:
     width: int = 100
 
     def paint(self, text: str, *names: str) -> str:
-        """Return the text in these colours (`bold`, `dim`, `red`, `green`, `yellow`)."""
-        if not self.colour or not text:
+        """Return the text in these colours (`bold`, `dim`, `red`, `green`, `yellow`), if there are any."""
+        if not (self.colour and text and names):
             return text
         codes = ";".join(_CODES[name] for name in names)
         return f"\x1b[{codes}m{text}\x1b[0m"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
 from samebits.comparison.verdict import compare
+from samebits.environment import table_at
 from samebits.recording.settings import RecordingSettings
 from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
@@ -39,6 +40,7 @@ def run_first(runner: Runner) -> State:
     Returns:
         A state; its comparison has a reason if there is nothing to compare.
     """
+    runner.series.prepare([_plan(runner, role) for role in range(runner.request.runs)])
     first = runner.series.run(_plan(runner, 0))
     reason = preconditions.nothing_to_compare(first, runner.request.target)
     notes = first.info.notes if reason and first.info is not None else ()
@@ -67,11 +69,30 @@ def _compared(state: State, runner: Runner, role: int) -> State:
     first, steps = state.first, runner.request.steps
     pair = Pair(first, runner.series.run(_plan(runner, role, reference=first.record)))
     judged = _with_verdict(state, runner, pair, role)
+    if judged.differs and are_of_two_processors(pair):
+        return judged.noted(_note_of_processors(pair, role))
     if judged.comparison.verdict == "identical" and _was_stopped(pair, steps):
         # The whole step shows no difference, so the run is made again to its end.
         pair = Pair(first, runner.series.run(_whole(_plan(runner, role))))
         return _with_verdict(judged, runner, pair, role)
     return judged
+
+
+def are_of_two_processors(pair: Pair) -> bool:
+    """Tell whether two runs were made by different processors, whose arithmetic may differ."""
+    facts = [_processor_of(run) for run in (pair.first, pair.second)]
+    return all(facts) and facts[0] != facts[1]
+
+
+def _processor_of(run: ScriptRun) -> tuple[Any, ...]:
+    """Return the name of the processor that made a run, and its instruction sets; empty without a record."""
+    facts = table_at(run.info.environment, "machine") if run.info is not None else {}
+    return (facts.get("processor"), facts.get("instructions")) if facts else ()
+
+
+def _note_of_processors(pair: Pair, role: int) -> Note:
+    machines = [(run.machine, str(_processor_of(run)[0] or "")) for run in (pair.first, pair.second)]
+    return Note.of(NoteCode.TWO_PROCESSORS, *machines, role + 1)
 
 
 def cut_short(state: State, runner: Runner) -> State:

@@ -44,6 +44,8 @@ class VerifyRequest:
         fresh: run each time in a copy of the working folder.
         share: paths in that folder that become links to the originals.
         one_at_a_time: make no two runs at the same time, whatever resources are free.
+        all_at_once: make all compared runs at the same time, and both of each further pair: an executor
+            makes them elsewhere.
         budget: seconds for explaining a difference; None goes by the length of the first run.
     """
 
@@ -71,3 +73,4 @@ class VerifyRequest:
     budget: float | None = None
     no_arguments: bool = False
     one_at_a_time: bool = False
+    all_at_once: bool = False

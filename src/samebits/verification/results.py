@@ -75,6 +75,7 @@ class ScriptRun:
         info: what the record says of the run; None when it left no record.
         timed_out: whether it was ended at its time limit.
         has_record: whether its record is still there.
+        machine: the name of the machine that made it in a job; empty for this one.
     """
 
     purpose: Purpose
@@ -85,6 +86,7 @@ class ScriptRun:
     info: RunInfo | None = None
     timed_out: bool = False
     has_record: bool = True
+    machine: str = ""
 
 
 @dataclass(frozen=True)

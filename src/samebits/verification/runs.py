@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from samebits.comparison.environments import FactDifference
+    from samebits.executors.jobs import Executor
     from samebits.recording.launch import Outcome
     from samebits.recording.runner import Target
     from samebits.recording.settings import RecordingSettings
@@ -124,11 +125,14 @@ class Job:
     perturbation: Perturbation = NONE
 
 
-def run_jobs(jobs: Sequence[Job]) -> tuple[ScriptRun, ...]:
+def run_jobs(jobs: Sequence[Job], executor: Executor | None = None) -> tuple[ScriptRun, ...]:
     """Run a script in fresh processes, all at the same time, and record it; they begin `APART_S` apart.
 
     Args:
         jobs: the runs.
+        executor: makes them elsewhere: runs to be compared each in its own job, those that explain a
+            difference in one job, so that it is none of two machines. They get no standard input. None for
+            this machine.
 
     Returns:
         What became of each; their seconds are those until the last of them had ended.
@@ -136,6 +140,8 @@ def run_jobs(jobs: Sequence[Job]) -> tuple[ScriptRun, ...]:
     Raises:
         KeyboardInterrupt: this program was told to end, by Ctrl-C or another signal; the records are kept.
     """
+    if executor is not None:
+        return _run_elsewhere(jobs, executor)
     started = time.monotonic()
     with ExitStack() as inputs:
         outcomes = launch_all([_launch(job, inputs) for job in jobs], APART_S)
@@ -147,9 +153,23 @@ def run_jobs(jobs: Sequence[Job]) -> tuple[ScriptRun, ...]:
     return runs
 
 
-def _launch(job: Job, inputs: ExitStack) -> Launch:
+def _run_elsewhere(jobs: Sequence[Job], executor: Executor) -> tuple[ScriptRun, ...]:
+    from samebits.executors.launching import launch_in_jobs
+
+    requests = [_launch(replace(job, script=replace(job.script, stdin=None)), None) for job in jobs]
+    explaining = any(job.purpose != Purpose.COMPARE for job in jobs)
+    made = launch_in_jobs(executor, requests, APART_S, one_machine=explaining)
+    return tuple(
+        replace(_script_run(job, each.outcome, each.seconds), machine=each.machine)
+        for job, each in zip(jobs, made, strict=True)
+    )
+
+
+def _launch(job: Job, inputs: ExitStack | None) -> Launch:
     script, perturbation = job.script, job.perturbation
-    stdin = inputs.enter_context(script.stdin.for_run()) if script.stdin is not None else None
+    stdin = None
+    if script.stdin is not None and inputs is not None:
+        stdin = inputs.enter_context(script.stdin.for_run())
     variables = {**script.environment, **perturbation.environment}
     fixed = perturbation.fixed_layout or holds_layout(job.settings.control)
     return Launch(

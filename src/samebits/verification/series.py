@@ -80,7 +80,7 @@ class Phase:
         description: which run it is.
         shows_output: whether the script's output is shown.
         number: of the run, among all that were made.
-        runs: how many are made at the same time, one or two; it is the first of them.
+        runs: how many are made at the same time; it is the first of them.
         seconds_left: about how long it takes until the question that it belongs to is answered; None where
             that is not known.
     """
@@ -93,7 +93,9 @@ class Phase:
 
     def text(self) -> str:
         """Return the text of the status line."""
-        numbers = f"runs {self.number} and {self.number + 1}" if self.runs > 1 else f"run {self.number}"
+        last = self.number + self.runs - 1
+        joint = "and" if self.runs == 2 else "to"
+        numbers = f"runs {self.number} {joint} {last}" if self.runs > 1 else f"run {self.number}"
         number = "" if self.shows_output else f" · {numbers}"
         left = "" if self.seconds_left is None else f" · about {self.seconds_left:.0f} s left"
         return f"{self.description}{number}{left}"
@@ -138,6 +140,7 @@ class Series:
         self._times: list[tuple[int, int]] = []  # of the compared runs: when each began and ended
         self.child = ""
         self._roots: dict[str, str] = {}
+        self._prepared: dict[str, ScriptRun] = {}
         self._notes: list[str] = []  # for each but the first: where it notes files of the run before
 
     @property
@@ -221,6 +224,15 @@ class Series:
         if self._copy is not None:
             self._copy.remove()
 
+    def prepare(self, plans: Sequence[Plan]) -> None:
+        """Make runs at the same time, if the request says so; `run` gives each when it is asked for it."""
+        if not self.request.all_at_once:
+            return
+        phase = replace(self._phase(plans), runs=len(plans))
+        self._announce(phase)
+        made = self._run_jobs([self._job(plan, phase, None) for plan in plans])
+        self._prepared = {plan.name: run for plan, run in zip(plans, made, strict=True)}
+
     def run(self, plan: Plan) -> ScriptRun:
         """Run the script once.
 
@@ -278,6 +290,8 @@ class Series:
 
         Runs with fixed addresses cannot: noting effects moves addresses, and later runs note none.
         """
+        if self.request.all_at_once:
+            return True
         ends = all(plan.settings.max_steps is not None or plan.limit_s is not None for plan in plans)
         if not ends or any(map(self._has_fixed_addresses, plans)):
             return False
@@ -290,6 +304,9 @@ class Series:
         return perturbation.fixed_layout or (holds_layout(self.request.control) and can_fix_layout())
 
     def _make(self, plans: Sequence[Plan]) -> list[ScriptRun]:
+        if len(plans) == 1 and plans[0].name in self._prepared and not self._prefix:
+            self.runs.append(self._prepared.pop(plans[0].name))
+            return [self.examined(self.runs[-1])]
         left, phase = self._seconds_left(), self._phase(plans)
         self._announce(phase)
         jobs = [self._job(plan, phase, left) for plan in plans]

@@ -13,7 +13,14 @@ from samebits.records.creation import drop_contents, sidecars
 from samebits.records.notes import Note, NoteCode
 from samebits.verification._intervene import InterventionPairs, check_recurrence, intervene, terms_of
 from samebits.verification._iterate import hides_a_generator, iterate
-from samebits.verification._judge import cut_short, exclude_unread, judge, judge_again, run_first
+from samebits.verification._judge import (
+    are_of_two_processors,
+    cut_short,
+    exclude_unread,
+    judge,
+    judge_again,
+    run_first,
+)
 from samebits.verification._localise import has_only_unread, localise, take_origins
 from samebits.verification._measure import lacks_difference, measure, replay
 from samebits.verification._remedy import answer, fix, patch_draws, remedy
@@ -174,7 +181,9 @@ def _with_examined_pair(state: State, runner: Runner) -> State:
 
 def _needs_explanation(state: State, runner: Runner) -> bool:
     passed = runner.request.state_only and state.comparison.state == "identical"
-    return state.differs and state.explains and not passed
+    if passed or not (state.differs and state.explains):
+        return False
+    return not are_of_two_processors(state.compared)
 
 
 def _is_split(state: State) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from samebits.commands.lock.case import Announce
     from samebits.commands.lock.file import LockFile
     from samebits.commands.lock.recipe import LockRun
+    from samebits.executors.surroundings import Surroundings
 
 _LARGEST_TRACE = 1 << 24  # bytes
 
@@ -71,6 +72,25 @@ def check_entry(lock: LockFile, entry: LockEntry, options: CheckOptions) -> Entr
     except SamebitsError as error:
         result = EntryResult(entry, "not_judged", error=(str(error), error.slug))
     return replace(result, seconds=time.monotonic() - begun)
+
+
+def check_in_job(
+    surroundings: Surroundings, lock: LockFile, entry: LockEntry, options: CheckOptions
+) -> EntryResult:
+    """Check an entry in a job; see `check_entry`.
+
+    Args:
+        surroundings: of the command that submitted it.
+        lock: the file.
+        entry: one of it.
+        options: how it is checked.
+    """
+    with surroundings.entered():
+        return check_entry(lock, entry, options)
+
+
+def tell_nobody(_text: str) -> None:
+    """Announce nothing: nobody watches a job."""
 
 
 def _checked(lock: LockFile, entry: LockEntry, options: CheckOptions) -> EntryResult:

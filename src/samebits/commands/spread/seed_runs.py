@@ -7,36 +7,30 @@ import dataclasses
 import hashlib
 import json
 import os
-import signal
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.address_layout import fixed_layout
 from samebits._runtime.package import __version__
-from samebits._runtime.processes import KILL, ended_with_parent
 from samebits._text import files
-from samebits._text.files import open_to_write
 from samebits._text.masking import Masker
 from samebits.commands.spread._metrics import Series
-from samebits.commands.spread.request import SPREAD_FOLDER, environment_for, settings_for, target_for
+from samebits.commands.spread.request import SPREAD_FOLDER, environment_for
+from samebits.commands.spread.seed_processes import JobProcess, LocalProcess, end_all
 from samebits.commands.spread.summary import Configuration, Seeding, SeedRun
 from samebits.environment import numeric_variables
 from samebits.errors import SamebitsError
-from samebits.recording.launch import child_command, not_started
 from samebits.recording.naming import target_name
-from samebits.recording.settings import ENVIRONMENT_NAME
-from samebits.recording.supervision import CHILD_GRACE_S
-from samebits.switches.table import holds_layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
     from samebits.commands.spread.request import SpreadRequest
+    from samebits.commands.spread.seed_processes import SeedProcess
+    from samebits.executors.jobs import Executor
 
 _FORMAT = 1
 _INDEX = "spread.json"
@@ -215,9 +209,8 @@ class _Child:
     """A run in progress."""
 
     seed: int
-    process: subprocess.Popen[bytes]
+    process: SeedProcess
     files: Path
-    started: float
     script_digest: str
 
 
@@ -227,10 +220,12 @@ class SeedRunner:
     Args:
         request: the spread.
         folder: of the files of the runs.
+        executor: makes them elsewhere; None for this machine.
     """
 
-    def __init__(self, request: SpreadRequest, folder: Path) -> None:
+    def __init__(self, request: SpreadRequest, folder: Path, executor: Executor | None = None) -> None:
         self._request = request
+        self._executor = executor
         self._folder = folder
         self._children: list[_Child] = []
 
@@ -246,7 +241,8 @@ class SeedRunner:
 
         Raises:
             KeyboardInterrupt: the user ended it, and those in progress were ended.
-            SamebitsError: the interpreter cannot be started; `child-start`.
+            SamebitsError: the interpreter cannot be started (`child-start`); a job gives no result
+                (`executor-job`).
         """
         waiting = list(seeds)
         with self._ended_at_exit():
@@ -266,52 +262,21 @@ class SeedRunner:
             if status is None:
                 continue
             self._children.remove(child)
-            seconds = time.monotonic() - child.started
-            shown = status if status >= 0 else 128 - status
-            ended.append(Ended(child.seed, shown, seconds, child.files, child.script_digest))
+            ended.append(Ended(child.seed, status, child.process.seconds, child.files, child.script_digest))
         return ended
 
     def _start(self, seed: int) -> _Child:
         files = self._folder / f"seed-{seed}"
         script = self._request.target.script
         digest = "" if script is None else file_digest(script)
-        settings = settings_for(seed, self._request, files)
-        environment = {**os.environ, **environment_for(self._request), ENVIRONMENT_NAME: settings.to_json()}
-        fixed = fixed_layout(fixed=holds_layout(self._request.control))
-        words = child_command(target_for(seed, self._request))
-        with fixed, open_to_write(f"{files}.out") as output, open_to_write(f"{files}.err") as errors:
-            try:
-                process = subprocess.Popen(
-                    words,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,  # several scripts cannot ask at the same time
-                    stdout=output,
-                    stderr=errors,
-                    start_new_session=True,  # Ctrl-C comes here only; a run is ended with all its processes
-                    preexec_fn=ended_with_parent(),  # noqa: PLW1509 - it calls the kernel and nothing else
-                )
-            except OSError as error:
-                raise not_started(words[0], error) from None
-        return _Child(seed, process, files, time.monotonic(), digest)
+        if self._executor is None:
+            return _Child(seed, LocalProcess(seed, self._request, files), files, digest)
+        return _Child(seed, JobProcess(seed, self._request, files, self._executor), files, digest)
 
     @contextlib.contextmanager
     def _ended_at_exit(self) -> Iterator[None]:
         try:
             yield
         finally:
-            self._end(signal.SIGTERM)
-            deadline = time.monotonic() + CHILD_GRACE_S
-            while any(child.process.poll() is None for child in self._children):
-                if time.monotonic() > deadline:
-                    self._end(KILL)
-                time.sleep(_POLL_S)
+            end_all([child.process for child in self._children])
             self._children.clear()
-
-    def _end(self, number: int) -> None:
-        for child in self._children:
-            if child.process.poll() is None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    if sys.platform == "win32":
-                        child.process.send_signal(number)
-                    else:
-                        os.killpg(child.process.pid, number)

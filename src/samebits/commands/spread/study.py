@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from samebits.commands.spread.request import SpreadRequest
     from samebits.commands.spread.seed_runs import Ended
     from samebits.commands.spread.summary import Measured, SeedRun
+    from samebits.executors.jobs import Executor
 
 _SAME_FAILURES = 2
 
@@ -67,16 +68,20 @@ class Progress:
 
 
 def run_configuration(
-    request: SpreadRequest, announce: Callable[[Progress], None] | None = None
+    request: SpreadRequest,
+    announce: Callable[[Progress], None] | None = None,
+    executor: Executor | None = None,
 ) -> Configuration:
     """Run the seeds of a request that have not finished before.
 
     Args:
         request: the spread.
         announce: called with the progress now and then.
+        executor: makes the runs elsewhere; None for this machine.
 
     Raises:
-        SamebitsError: there is nothing to run (see `check_target`), or its files cannot be written.
+        SamebitsError: there is nothing to run (see `check_target`), its files cannot be written, or a job
+            gives no result (`executor-job`).
         KeyboardInterrupt: the user ended it; finished seeds stay saved.
     """
     check_target(request.target)
@@ -88,7 +93,7 @@ def run_configuration(
     waiting = [seed for seed in request.seeds if seed not in known]
     started = time.monotonic()
     if waiting:
-        ongoing.run(waiting)
+        ongoing.run(waiting, executor)
     return Configuration(
         command=tuple(command_of(request)),
         folder=str(folder),
@@ -129,11 +134,11 @@ class _Ongoing:
         self._reused = len(runs)
         self._started = time.monotonic()
 
-    def run(self, seeds: Sequence[int]) -> None:
+    def run(self, seeds: Sequence[int], executor: Executor | None) -> None:
         """Run these seeds, and save each as it finishes."""
         temporary = Path(tempfile.mkdtemp(prefix="running-", dir=self._folder))
         try:
-            runner = SeedRunner(self._request, temporary)
+            runner = SeedRunner(self._request, temporary, executor)
             # Closed at once where this is interrupted, so that no run goes on.
             with contextlib.closing(runner.run(seeds, go_on=self._go_on, tell=self._tell)) as runs:
                 for ended in runs:

@@ -1,0 +1,72 @@
+"""What a job takes over from the command that submits it: the working folder and the user's variables."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from samebits.environment import numeric_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+# What a scheduler or the machine of a job gives: the job's own values count.
+_OF_THE_JOB = ("SLURM", "SBATCH_", "SUBMITIT_", "RAY_", "CUDA_VISIBLE_", "HOSTNAME", "TMPDIR", "XDG_")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The surroundings of a command.
+
+    Args:
+        folder: its working folder.
+        shares_files: whether a job sees that folder; else the working folder of the job is a copy of it.
+        variables: of the environment: all, or those that numeric libraries read where files are not shared.
+    """
+
+    folder: str
+    shares_files: bool
+    variables: Mapping[str, str]
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Give this process, which is that of a job, the folder and the variables."""
+        variables, folder = dict(os.environ), os.getcwd()
+        _set_environment(self._combined(variables))
+        if self.shares_files:
+            os.chdir(self.folder)
+        try:
+            yield
+        finally:
+            os.chdir(folder)
+            _set_environment(variables)
+
+    def _combined(self, before: Mapping[str, str]) -> dict[str, str]:
+        own = {name: value for name, value in before.items() if name.startswith(_OF_THE_JOB)}
+        if self.shares_files:
+            return {**self.variables, **own}
+        numeric = numeric_variables(before)  # a scheduler sets OMP_NUM_THREADS, which changes bits
+        others = {name: value for name, value in before.items() if name not in numeric}
+        return {**others, **self.variables, **own}
+
+
+def surroundings(*, shares_files: bool) -> Surroundings:
+    """Return the surroundings of this process.
+
+    Args:
+        shares_files: see `Surroundings`.
+    """
+    everything = dict(os.environ)
+    known = everything if shares_files else numeric_variables(everything)
+    # That function hides secrets and cuts long values: those are not sent.
+    whole = {name: value for name, value in known.items() if value == everything[name]}
+    kept = {name: value for name, value in whole.items() if not name.startswith(_OF_THE_JOB)}
+    return Surroundings(os.getcwd(), shares_files, kept)
+
+
+def _set_environment(variables: Mapping[str, str]) -> None:
+    for name in [name for name in os.environ if name not in variables]:
+        del os.environ[name]
+    os.environ.update(variables)
