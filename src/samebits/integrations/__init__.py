@@ -1,0 +1,1 @@
+"""Samebits inside other libraries: one module for each of them, imported by name."""
