@@ -18,6 +18,7 @@ NOT_RUN = {
         "needs two finished spreads",
     ],
     "docs/how-to/ddp.md": ["starts several processes, which the tests of ranks do", "needs a process group"],
+    "docs/how-to/log-to-trackers.md": ["needs a tracker"],
     "docs/how-to/measure-cost.md": ["it takes minutes, and each machine gives other figures"],
     "docs/how-to/watch-for-corruption.md": ["needs a trainer of transformers"],
     "docs/reference/resume-check.md": ["needs a script with a trainer of transformers"],

@@ -44,6 +44,7 @@ PACKAGES = (
     "report",
     "cli",
     "pytest_plugin",
+    "integrations",
 )
 # Code that runs while the user's script does; but for what ends it, or shows how it ended.
 IN_SCRIPTS = set(PACKAGES[PACKAGES.index("_runtime") : PACKAGES.index("comparison")]) - {"digest", "causes"}

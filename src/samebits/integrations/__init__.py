@@ -1,5 +1,5 @@
-"""Callbacks for trainers: `lightning`, `transformers` (and TRL), `accelerate`.
+"""samebits inside other libraries: one module for each of them, imported by its name.
 
-Each module imports its library, and nothing else imports such a module.
-See docs/how-to/use-with-trainers.md.
+Callbacks for trainers are `lightning`, `transformers` (and TRL) and `accelerate`; `mlflow`, `wandb` and
+`tensorboard` log a record. Nothing else imports such a module.
 """
