@@ -58,7 +58,7 @@ class Engine:
 
     Attributes:
         steps: the number of steps that are done.
-        replays: the number of them that were executed again.
+        replays: the number of them that were executed again and compared.
         counts: rank -> the number of mismatches.
         found: the last mismatches.
         busy: whether a step is going on that is to be executed again.
@@ -106,15 +106,16 @@ class Engine:
         code, across = _code_of(scope.function), self.settings.across_ranks
         across = bool(averaging_modules(scope.modules)) if across is None else across
         facts = StepFacts(self.steps, self.replays, code in self._audited, across)
-        recording = PROCESS.recording
-        try:
-            with contextlib.nullcontext() if recording is None else recording.paused():
+        inspection = Inspection(facts, scope, step, work, Ranks(self.settings.group))
+        with unseen():
+            try:
                 step.first_done(value)
-                found = Inspection(facts, scope, step, work, Ranks(self.settings.group)).mismatches()
-        finally:
-            step.finish()
-        self._audited.add(code)
-        self.replays += 1
+                found = inspection.mismatches()
+            finally:
+                step.finish()
+        if inspection.audited:
+            self._audited.add(code)
+        self.replays += inspection.compared
         return found
 
     def report(self, found: tuple[Mismatch, ...]) -> None:
@@ -142,6 +143,12 @@ class Engine:
         for rank in mismatch.ranks:
             self.counts[rank] = self.counts.get(rank, 0) + 1
         return dataclasses.replace(mismatch, earlier=earlier)
+
+
+def unseen() -> contextlib.AbstractContextManager[None]:
+    """Return a context in which nothing is recorded."""
+    recording = PROCESS.recording
+    return contextlib.nullcontext() if recording is None else recording.paused()
 
 
 def _is_same(a: Any, b: Any) -> bool:

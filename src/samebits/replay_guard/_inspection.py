@@ -21,6 +21,8 @@ from samebits.replay_guard._rank_exchange import SharedCall, device_of, prepare,
 from samebits.replay_guard.mismatch import DifferingTensor, Mismatch, MismatchKind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from samebits.recording.distance import Difference
     from samebits.recording.replay_results import Unrepeated
     from samebits.replay_guard._rank_exchange import Ranks
@@ -65,6 +67,7 @@ class StepFacts:
 class _Told:
     """What a rank tells the others after two executions."""
 
+    audited: bool
     agrees: bool
     no_memory: bool
     weights: bytes
@@ -81,10 +84,16 @@ class Inspection:
         step: after its first execution.
         work: executes it.
         ranks: those that train together.
+
+    Attributes:
+        audited: whether every rank has looked at what the step writes to.
+        compared: whether there was memory to execute the step again.
     """
 
     def __init__(self, facts: StepFacts, scope: Scope, step: GuardedStep, work: Work, ranks: Ranks) -> None:
         self._facts, self._scope, self._step, self._work, self._ranks = facts, scope, step, work, ranks
+        self.audited = facts.audited
+        self.compared = False
 
     def mismatches(self) -> tuple[Mismatch, ...]:
         """Return what was found, the same on all ranks.
@@ -96,12 +105,14 @@ class Inspection:
             self._again(audited=True)  # not compared: a compiled step may run otherwise when it is watched
         second = self._again()
         told = self._ranks.gather(self._told(second))
+        self.audited = all(each.audited for each in told)  # all ranks must execute it equally often
         refusal = next((each.refusal for each in told if each.refusal), "")
         if refusal:
             raise side_effect(refusal)
         if any(each.no_memory for each in told):
             self._warn_of_memory()
             return ()
+        self.compared = True
         if not all(each.agrees for each in told):
             return self._own_mismatches(second)
         if self._facts.across_ranks and self._ranks.size > 1:
@@ -114,6 +125,7 @@ class Inspection:
     def _told(self, second: Result) -> _Told:
         foreign = self._step.foreign
         return _Told(
+            audited=self._facts.audited or self._step.foreign is not None,
             agrees=second.key == self._step.result.key,
             no_memory=second.error.startswith(_NO_MEMORY),
             weights=self._step.weights,
@@ -133,12 +145,12 @@ class Inspection:
     def _own_mismatches(self, second: Result) -> tuple[Mismatch, ...]:
         """Execute more often, on all ranks alike because the step may wait for other ranks."""
         first = self._step.result
-        tensors = _differing(first, second)
         executions = [first, second, *(self._again() for _ in range(_MORE_EXECUTIONS))]
         judgement = judge_executions([each.key for each in executions])
         errors = [each.error for each in executions if each.error]
         checked = self._ops()
         ops = checked or ()
+        tensors, n_tensors = first_difference(executions)
         own = None
         if judgement.kind is not None:
             own = Mismatch(
@@ -147,8 +159,8 @@ class Inspection:
                 ranks=(self._ranks.rank,),
                 executions=letters([each.key for each in executions]),
                 odd=None if ops else judgement.odd,
-                tensors=tensors or _differing(first, executions[-1]),
-                n_tensors=max(_count(first, each) for each in executions),
+                tensors=tensors,
+                n_tensors=n_tensors,
                 generators=_generators(executions),
                 ops=ops,
                 device=_place(device_of(self._scope.modules, self._work.arguments)),
@@ -278,24 +290,35 @@ def _with_others(found: list[Mismatch | None]) -> tuple[Mismatch, ...]:
     return tuple(mismatches)
 
 
-def _differing(a: Result, b: Result) -> tuple[DifferingTensor, ...]:
+def first_difference(executions: Sequence[Result]) -> tuple[tuple[DifferingTensor, ...], int]:
+    """Return the tensors of the first execution that gave others than the very first, and their number.
+
+    Args:
+        executions: one that raised gave no tensors, and is left out.
+
+    Returns:
+        at most 16 tensors; the number of all.
+    """
+    whole = [each for each in executions if not each.error]
+    other = next((each for each in whole if each.key != whole[0].key), None)
+    if other is None:
+        return (), 0
+    differing = _differing(whole[0], other)
+    return tuple(differing[:_MOST_TENSORS]), len(differing)
+
+
+def _differing(a: Result, b: Result) -> list[DifferingTensor]:
     if a.names != b.names:
-        extra = sorted({*a.names} ^ {*b.names})
-        return tuple(DifferingTensor(name) for name in extra[:_MOST_TENSORS])
+        return [DifferingTensor(name) for name in sorted({*a.names} ^ {*b.names})]
     places = [n for n in range(len(a.names)) if _digest(a, n) != _digest(b, n)]
-    return tuple(
-        DifferingTensor(a.names[n], _distance(a.tensors[n], b.tensors[n])) for n in places[:_MOST_TENSORS]
-    )
+    return [
+        DifferingTensor(a.names[n], _distance(a.tensors[n], b.tensors[n]) if shown < _MOST_TENSORS else None)
+        for shown, n in enumerate(places)
+    ]
 
 
 def _digest(result: Result, number: int) -> bytes:
     return result.digests[16 * number : 16 * number + 16]
-
-
-def _count(a: Result, b: Result) -> int:
-    if a.names != b.names:
-        return len({*a.names} ^ {*b.names}) if a.names and b.names else 0
-    return sum(_digest(a, n) != _digest(b, n) for n in range(len(a.names)))
 
 
 def _distance(a: Any, b: Any) -> Difference | None:

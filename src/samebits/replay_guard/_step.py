@@ -88,7 +88,7 @@ class GuardedStep:
 
     Attributes:
         result: what the first execution gave.
-        foreign: what an audited execution wrote to that is not put back.
+        foreign: what an audited execution wrote to that is not put back; None until one came to its end.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -106,7 +106,7 @@ class GuardedStep:
         self._weights = self._digest_parameters()
         self._after: _State | None = None
         self.result = Result((), b"")
-        self.foreign: tuple[str, ...] = ()
+        self.foreign: tuple[str, ...] | None = None
 
     @contextlib.contextmanager
     def first(self) -> Iterator[None]:

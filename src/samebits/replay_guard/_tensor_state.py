@@ -68,10 +68,23 @@ def flatten(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, torch.
         yield name, torch.tensor(value, dtype=kind, device="cpu")
     elif type(value).__module__ == "numpy" and hasattr(value, "dtype"):
         if value.dtype.kind in "biufc" and value.dtype.isnative:
-            yield name, torch.as_tensor(value, device="cpu")
+            yield name, _of_array(value)
     elif depth < _DEEPEST:
         for key, item in _items(value):
             yield from flatten(item, f"{name}{key}", depth + 1)
+
+
+def _of_array(value: Any) -> torch.Tensor:
+    """Return a copy of an array; of a type wider than torch has, two numbers of torch's for each."""
+    wide = {"f": "float64", "c": "complex128"}.get(value.dtype.kind, "")
+    if not wide or value.dtype.itemsize <= (8 if wide == "float64" else 16):
+        return torch.as_tensor(value.copy(order="C"), device="cpu")
+    import numpy as np
+
+    with np.errstate(all="ignore"):  # of infinity there is no rest
+        high = value.astype(wide)
+        rest = (value - high).astype(wide)
+    return torch.stack([torch.as_tensor(each, device="cpu") for each in (high, rest)])
 
 
 def _items(value: Any) -> list[tuple[str, Any]]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits._runtime.frames import show_warning
+from samebits.replay_guard._engine import unseen
 from samebits.replay_guard._step import GuardedStep
-from samebits.replay_guard._tensor_state import tensors_in
+from samebits.replay_guard._tensor_state import copy_of, tensors_in
 from samebits.replay_guard.mismatch import MismatchKind
 
 if TYPE_CHECKING:
@@ -81,7 +82,10 @@ class Watch:
         self._engine.steps += 1
         if self._missed >= _PATIENCE:
             self._give_up(
-                "no forward pass of the model with a backward pass was seen before a step of the optimizer"
+                "the optimizer's step is given a closure, which makes passes of its own"
+                if closure
+                else "no forward pass of the model with a backward pass was seen before a step of the "
+                "optimizer"
             )
         self._engine.report(found)
 
@@ -121,7 +125,8 @@ class _Pass:
 
     def __init__(self, scope: Scope, model: torch.nn.Module, arguments: Any) -> None:
         self.scope = scope
-        self.step = GuardedStep(scope)
+        with unseen():
+            self.step = GuardedStep(scope)
         self.output: Any = None
         self._model = model
         self._given = arguments
@@ -158,7 +163,8 @@ class _Pass:
                 self._hooks.callback(register(partial(self._arrive, number)).remove)
 
     def _arrive(self, number: int, gradient: torch.Tensor) -> None:
-        self._gradients[number] = gradient.detach().clone()
+        with unseen():
+            self._gradients[number] = copy_of(gradient)
 
     def stop(self) -> None:
         """Note nothing any more."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 
 from samebits.errors import SamebitsError
-from samebits.replay_guard._engine import Engine, Settings
+from samebits.replay_guard._engine import Engine, Settings, unseen
 from samebits.replay_guard._gradients import averaging_modules
 from samebits.replay_guard._step import GuardedStep
 from samebits.replay_guard._watching import Watch
@@ -102,7 +102,7 @@ class ReplayGuard:
 
     @property
     def replays(self) -> int:
-        """The number of them that were executed again."""
+        """The number of them that were executed again and compared."""
         return self._engine.replays
 
     @property
@@ -141,7 +141,8 @@ class ReplayGuard:
         scope = engine.scope(call.function, call.arguments)
         engine.busy = True
         try:
-            step = GuardedStep(scope)
+            with unseen():
+                step = GuardedStep(scope)
             with step.first():
                 value = step_function(*args, **kwargs)
             found = engine.inspect(scope, step, value, call)

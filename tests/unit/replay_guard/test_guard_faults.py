@@ -11,6 +11,8 @@ from flip_support import BitFlip
 from guard_support import MODELS, Training
 
 from samebits import MismatchKind, ReplayGuard, ReplayMismatchError
+from samebits.replay_guard._inspection import first_difference
+from samebits.replay_guard._step import Result, digests_of
 
 PLACES = 200
 EXECUTIONS = (0, 2)  # the first, and the one that it is compared with; between them the step is looked at
@@ -174,3 +176,22 @@ def test_a_repeated_transient_fault_says_how_often():
 
     assert [each.earlier for each in guard.mismatches] == [0, 1, 2]
     assert "2 times before" in str(guard.mismatches[-1])
+
+
+def test_tensors_and_their_number_are_of_the_same_execution():
+    """The second execution agrees and a later one does not, as where another rank had a mismatch."""
+
+    def result(value, error=""):
+        if error:
+            return Result((), b"", error=error)
+        tensors = torch.tensor([1.0]), torch.tensor([value])
+        return Result(("output", "gradient w"), digests_of(tensors), tensors)
+
+    for executions, names in (
+        ([result(1.0), result(1.0), result(2.0), result(1.0)], ["gradient w"]),
+        ([result(1.0), result(1.0), result(1.0, "ValueError: no"), result(1.0)], []),
+        ([result(1.0), result(1.0, "ValueError: no"), result(2.0), result(1.0)], ["gradient w"]),
+    ):
+        tensors, number = first_difference(executions)
+        assert [each.name for each in tensors] == names
+        assert number == len(names)

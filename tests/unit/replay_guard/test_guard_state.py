@@ -679,3 +679,45 @@ def test_without_gradients(model):
         guard(lambda x: model(x).sum(), X)
 
     assert guard.replays == 2
+
+
+def test_a_step_that_could_not_be_checked_is_no_replay_and_is_looked_at_the_next_time(model):
+    """There was no memory for the look at what it writes to: that look comes with the next step."""
+    outside = torch.zeros(2)
+
+    def write(gradient):
+        outside.add_(gradient.sum())
+
+    model.weight.register_hook(write)
+    calls = iter(range(10))
+
+    def step(x):
+        if next(calls) in (1, 2):
+            raise torch.OutOfMemoryError("no memory")
+        model(x).sum().backward()
+
+    guard = ReplayGuard(model, every=1)
+    with pytest.warns(samebits.SamebitsWarning, match="no memory to execute"):
+        guard(step, X)
+    assert (guard.steps, guard.replays) == (1, 0)
+    with pytest.raises(SamebitsError, match="writes to memory that existed before"):
+        guard(step, X)
+
+
+def test_arrays_of_all_kinds_are_compared(model):
+    """Reversed ones, those that must not be written to, and those with more bits than torch knows."""
+
+    def step(x, kind, values):
+        model(x).sum().backward()
+        return kind(values())
+
+    wide = np.longdouble(1) + np.finfo(np.longdouble).eps
+    for kind in (
+        lambda value: np.array([value, 2.0])[::-1],
+        lambda value: np.array([1 if value else wide], dtype=np.longdouble),
+        lambda value: np.broadcast_to(value, (3,)),
+    ):
+        values = iter([0.0, 0.0, 1.0, 0.0, 0.0, 0.0]).__next__
+        with pytest.raises(ReplayMismatchError) as caught:
+            ReplayGuard(model, every=1)(step, X, kind, values)
+        assert [each.name for each in caught.value.mismatch.tensors] == ["output"]

@@ -181,6 +181,25 @@ def test_two_passes_before_a_step_are_left_alone_and_told():
     assert guard.replays == 0
 
 
+def test_an_optimizer_that_is_given_a_closure_is_told():
+    """The closure makes passes of its own, which cannot be executed again before it."""
+    model, optimizer = small()
+    guard = ReplayGuard(model, every=1)
+    guard.watch(optimizer)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(torch.randn(5, 4)).square().mean()
+        loss.backward()
+        return loss
+
+    for _ in range(2):
+        optimizer.step(closure)
+    with pytest.warns(samebits.SamebitsWarning, match="given a closure"):
+        optimizer.step(closure)
+    assert guard.replays == 0
+
+
 def test_watching_needs_one_module():
     model, optimizer = small()
     with pytest.raises(SamebitsError) as raised:
