@@ -35,7 +35,6 @@ PACKAGES = (
     "checkpoint",
     "recording",
     "replay_guard",
-    "integrations",
     "comparison",
     "diagnosis",
     "executors",

@@ -13,7 +13,7 @@ from samebits._text.masking import masked
 from samebits.environment.files import sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
 _SECONDS = 1.0  # for a question to git
@@ -162,18 +162,25 @@ def _new_file(root: str, name: str) -> str:
     return f"{head}@@ -0,0 +1,{len(lines)} @@\n{body}{end}"
 
 
-def ask_git(directory: Path | str, words: Sequence[str], seconds: float = _SECONDS) -> bytes | None:
+def ask_git(
+    directory: Path | str,
+    words: Sequence[str],
+    seconds: float = _SECONDS,
+    variables: Mapping[str, str] | None = None,
+) -> bytes | None:
     """Ask git a question about a directory; None if it does not answer.
 
     Args:
         directory: in the repository.
         words: the command.
         seconds: how long git may take.
+        variables: environment variables for git beside those of this process.
     """
     try:
         return subprocess.run(
             [*_GIT, "-C", str(directory), *words],
             capture_output=True, check=True, timeout=seconds, stdin=subprocess.DEVNULL,
+            env={**os.environ, **(variables or {})},
         ).stdout  # fmt: skip
     except (OSError, ValueError, subprocess.SubprocessError):
         return None

@@ -175,7 +175,7 @@ def change_text(change: Change) -> str:
         return "with these lines as before, the bits are those of the lock (tried)"
     if change.hunks:
         more = f", and {count(change.others, 'further place')}" if change.others else ""
-        return f"no one of these places explains it alone, or there are too many to try{more}"
+        return f"with all changed places as before, the bits are still others (tried){more}"
     if change.files:
         return f"files that are no text differ: {printable(', '.join(change.files))}"
     return "no line of text differs; the mode or the name of a file may"

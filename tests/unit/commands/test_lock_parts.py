@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from samebits.commands.lock.change import _hunks, reverted
+from samebits.commands.lock.change import _hunks, reverted, smallest
 from samebits.commands.lock.entry import END, LockEntry, LockRow, _groups, first_mismatch
 from samebits.commands.lock.file import LockFile, check_name, read_lock, write_lock
 from samebits.commands.lock.old_code import Repository
@@ -176,6 +176,47 @@ def test_the_working_tree_can_be_checked_out(repository, tmp_path_factory):
     assert (folder / "data").is_symlink()
     old = repository.check_out("HEAD", tmp_path_factory.mktemp("old"))
     assert (old / "a.py").read_text().startswith("import os")
+
+
+def test_what_an_archive_would_leave_out_or_rewrite_is_checked_out(repository, tmp_path_factory):
+    """`export-ignore` and `export-subst` are for archives; the index of the user's stays as it is."""
+    root = repository.root
+    (root / ".gitattributes").write_text("data.txt export-ignore\na.py export-subst\n")
+    (root / "data.txt").write_text("d")
+    (root / "a.py").write_text("x = '$Format:%H$'\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "two")
+    before = (root / ".git" / "index").read_bytes()
+    folder = repository.check_out("HEAD", tmp_path_factory.mktemp("tree"))
+    assert (folder / "data.txt").read_text() == "d"
+    assert (folder / "a.py").read_text() == "x = '$Format:%H$'\n"
+    assert sorted(path.name for path in folder.iterdir()) == [".gitattributes", "a.py", "data.txt"]
+    assert (root / ".git" / "index").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("wanted", "most"),
+    [({3}, 12), ({1, 6}, 30), ({0, 1, 2}, 30), (set(range(8)), 60), ({2, 13}, 40)],
+)
+def test_hunks_that_matter_together_are_found(wanted, most):
+    """With a bound on the runs; the bits of the lock come back once all of them are taken back."""
+    hunks = [Hunk("a.py", number, ("x\n",), ("y\n",)) for number in range(16)]
+    tried = []
+
+    def brings_back(some):
+        tried.append(some)
+        return wanted <= {hunk.line for hunk in some}
+
+    assert {hunk.line for hunk in smallest(hunks, brings_back, most)} == wanted
+    assert len(tried) <= most
+
+
+def test_a_bound_on_the_runs_leaves_more_hunks_and_none_is_left_where_all_do_not_help():
+    """What is left still brings the bits back."""
+    hunks = [Hunk("a.py", number, ("x\n",), ("y\n",)) for number in range(16)]
+    left = smallest(hunks, lambda some: {3, 12} <= {hunk.line for hunk in some}, 5)
+    assert {3, 12} < {hunk.line for hunk in left}
+    assert smallest(hunks, lambda some: False, 5) == ()
 
 
 def test_only_the_settings_that_are_needed_stay():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import itertools
 from typing import TYPE_CHECKING
 
 from samebits.commands.lock.outcome import Change, Hunk, Proof
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     Gives = Callable[[str, Mapping[str, str]], bool]
 
-_MOST_TRIED = 12
+_MOST_RUNS = 24  # to find the lines
 _MOST_HUNKS = 5
 WORKING_TREE = ""
 """Stands for the working tree where a commit is named."""
@@ -36,7 +37,14 @@ def find_change(repository: Repository, old: Commit, gives: Gives) -> Change:
     names = repository.changed_files(good.sha, base)
     hunks = tuple(hunk for name in names for hunk in _hunks(repository, (good.sha, base), name))
     no_text = tuple(name for name in names if repository.text_at(base or WORKING_TREE, name) is None)
-    guilty = _guilty(repository, base, hunks, gives)
+
+    def brings_back(some: Sequence[Hunk]) -> bool:
+        texts = {each.file: repository.text_at(base, each.file) or "" for each in some}
+        return gives(
+            base, {name: reverted(text, [h for h in some if h.file == name]) for name, text in texts.items()}
+        )
+
+    guilty = smallest(hunks, brings_back, _MOST_RUNS)
     if guilty:
         return Change(bad, good, guilty, Proof.TRIED)
     shown = hunks[:_MOST_HUNKS]
@@ -64,15 +72,44 @@ def _first_bad(repository: Repository, old: Commit, gives: Gives) -> tuple[Commi
     return last, states[bad] if bad > good else None
 
 
-def _guilty(repository: Repository, base: str, hunks: Sequence[Hunk], gives: Gives) -> tuple[Hunk, ...]:
-    """Return the first hunk whose reversal alone brings the bits of the lock back."""
-    if len(hunks) > _MOST_TRIED:
+def smallest(
+    hunks: Sequence[Hunk], brings_back: Callable[[Sequence[Hunk]], bool], most: int
+) -> tuple[Hunk, ...]:
+    """Return few hunks whose reversal brings the bits of the lock back; none where that of all does not.
+
+    The method is delta debugging (Zeller and Hildebrandt, *Simplifying and Isolating Failure-Inducing Input*,
+    2002): parts of the hunks are tried, then what is left without a part, with ever smaller parts.
+
+    Args:
+        hunks: in the order of the files and lines.
+        brings_back: runs with some hunks taken back.
+        most: how often that is called at most. What is left then still brings the bits back, and may hold
+            hunks that do not matter.
+    """
+    if not hunks or not brings_back(hunks):
         return ()
-    for hunk in hunks:
-        text = repository.text_at(base, hunk.file) or ""  # a file that the change removed
-        if gives(base, {hunk.file: reverted(text, (hunk,))}):
-            return (hunk,)
-    return ()
+    left, number, runs = list(hunks), 2, 1
+    while len(left) > 1:
+        parts = _parts(left, number)
+        others = [[each for each in left if each not in part] for part in parts]
+        for some in parts if number == 2 else [*parts, *others]:
+            if runs >= most:
+                return tuple(left)
+            runs += 1
+            if brings_back(some):
+                number = 2 if some in parts else max(number - 1, 2)
+                left = some
+                break
+        else:
+            if number >= len(left):
+                break
+            number = min(2 * number, len(left))
+    return tuple(left)
+
+
+def _parts(hunks: Sequence[Hunk], number: int) -> list[list[Hunk]]:
+    borders = [len(hunks) * place // number for place in range(number + 1)]
+    return [list(hunks[a:b]) for a, b in itertools.pairwise(borders)]
 
 
 def reverted(text: str, hunks: Sequence[Hunk]) -> str:

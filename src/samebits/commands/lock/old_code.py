@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import shutil
-import tarfile
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,12 +139,14 @@ class Repository:
         return folder
 
     def _extract(self, commit: str, into: Path) -> None:
-        archive = _git(self.root, "archive", "--format=tar", commit)
-        if archive is None:
-            message = f"git does not give the files of commit {commit[:12]} of {self.root}"
-            raise SamebitsError(message, slug="lock-git")
-        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            tar.extractall(into, filter="data") if hasattr(tarfile, "data_filter") else tar.extractall(into)  # noqa: S202 - from git
+        # Not `git archive`: that leaves out files with `export-ignore`, and rewrites `export-subst`.
+        with tempfile.TemporaryDirectory(prefix="samebits-") as folder:
+            index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}  # the user's own stays as it is
+            prefix = f"--prefix={into}{os.sep}"
+            for words in (["read-tree", commit], ["checkout-index", "--all", "--quiet", prefix]):
+                if ask_git(self.root, words, _SECONDS, index) is None:
+                    message = f"git does not give the files of commit {commit[:12]} of {self.root}"
+                    raise SamebitsError(message, slug="lock-git")
 
     def _link(self, name: str, into: Path) -> None:
         source, link = self.root / name.rstrip("/"), into / name.rstrip("/")
