@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from samebits.commands.batch_invariance import Placement, Variance, VarianceCause
+from samebits.report.origin_words import amount_text
 from samebits.report.remedy import Sources, quotation, shown_site
-from samebits.report.style import Style, number, row
-
-if TYPE_CHECKING:
-    from samebits.recording.distance import Difference
+from samebits.report.style import Style, row
 
 _CAUSES = {
     VarianceCause.RANDOM: "random numbers are drawn, and which ones a sample gets depends on its place",
@@ -47,7 +43,7 @@ def render(found: Variance, folder: str) -> str:
     if found.module:
         lines += row("module", found.module, style)
     if found.difference is not None:
-        lines += row("what came out", _distance(found.difference), style)
+        lines += row("what came out", amount_text(found.difference), style)
     lines += row("cause", f"{found.cause}: {_CAUSES[found.cause]}", style)
     if found.cause in _REMEDIES:
         lines += row("remedy", _REMEDIES[found.cause], style)
@@ -64,11 +60,3 @@ def _placed(found: Variance) -> str:
     }
     place = places[found.placement]
     return place if found.placement == Placement.AGAIN else f"{place} than in the batch"
-
-
-def _distance(difference: Difference) -> str:
-    text = f"{number(difference.elements)} of {number(difference.total)} elements differ"
-    if difference.max_abs is None:
-        return text
-    ulp = "" if difference.max_ulp is None else f" ({number(difference.max_ulp)} ULP)"
-    return f"{text}, by up to {difference.max_abs:.4g}{ulp}"
