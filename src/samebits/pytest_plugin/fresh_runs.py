@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.errors import SamebitsError, pointer
 from samebits.pytest_plugin.repeated_call import CALL_VARIABLE, RepeatedCall
-from samebits.recording.naming import DEFAULT_FOLDER, next_free
+from samebits.recording.naming import DEFAULT_FOLDER, make_next_free
 from samebits.recording.runner import Target
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
@@ -20,10 +21,10 @@ from samebits.report.style import Style
 from samebits.switches.switch import Control
 from samebits.switches.table import environment_for
 from samebits.verification import VerifyRequest, verify, verify_records
-from samebits.verification.preconditions import COMPARED_KINDS
+from samebits.verification.preconditions import COMPARED_KINDS, check_writable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from samebits.pytest_plugin.repeated_call import Start
@@ -82,24 +83,43 @@ def report_of(site: CallSite, judge: Callable[[Path], str]) -> str:
 
     Args:
         site: the call.
-        judge: gets the path of a folder for records, and returns a report; empty for a call that passes.
+        judge: gets the path of a folder for records, which is there and empty, and returns a report; empty for a call that passes.
 
     Returns:
         The report; or the error of samebits that kept the call from being judged. The records stay then.
     """
     with site.start.again():
         stem = re.sub(r"[^\w.-]+", "_", site.nodeid)[-_MOST_CHARACTERS:].strip("._")
-        folder = next_free(DEFAULT_FOLDER, stem or "test").absolute()
         try:
-            report = judge(folder)
+            with _own_folder(stem or "test") as folder:
+                report = judge(folder)
+                if not report:
+                    shutil.rmtree(folder, ignore_errors=True)
         except SamebitsError as error:
             report = f"{error}\n{pointer(error.slug)}"
-        finally:
-            for temporary in folder.glob("tmp-*"):
-                shutil.rmtree(temporary, ignore_errors=True)
-        if not report:
-            shutil.rmtree(folder, ignore_errors=True)
     return report
+
+
+@contextmanager
+def _own_folder(stem: str) -> Iterator[Path]:
+    """Make a folder for records that no other process has; in the end it goes if it is empty.
+
+    Raises:
+        SamebitsError: it cannot be made; `record-unwritable`.
+    """
+    check_writable(DEFAULT_FOLDER / stem)
+    try:
+        folder = make_next_free(DEFAULT_FOLDER, stem).absolute()
+    except OSError as error:
+        message = f"cannot make a folder for records in {DEFAULT_FOLDER}: {error.strerror}"
+        raise SamebitsError(message, slug="record-unwritable") from None
+    try:
+        yield folder
+    finally:
+        for temporary in folder.glob("tmp-*"):
+            shutil.rmtree(temporary, ignore_errors=True)
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def check_repeating(site: CallSite, *, runs: int, seed: int | None, state_only: bool) -> str:

@@ -98,7 +98,6 @@ def check_locked(call: Locked) -> str:
 
     def judge(folder: Path) -> str:
         entry = _entry(call)
-        folder.mkdir(parents=True)
         made = _run(call, folder / "run-1.sbr")
         mismatch = first_mismatch(entry.rows, made.rows)
         if mismatch is None:
@@ -121,7 +120,6 @@ def update_locked(call: Locked) -> tuple[str, str]:
         nonlocal done
         before = _present(call)
         _make_folder(call)
-        folder.mkdir(parents=True)
         made, again = (_run(call, folder / f"run-{number}.sbr") for number in (1, 2))
         if first_mismatch(made.rows, again.rows) is not None:
             raise _not_repeatable(call, made, again)

@@ -84,7 +84,6 @@ def compare_settings(site: CallSite, seed: int | None, threads: tuple[int, ...])
     control = ONLY_PORTABLE if seed is None else Control(seed=seed, portable=True)
 
     def judge(folder: Path) -> str:
-        folder.mkdir(parents=True)
         runs: list[ScriptRun] = []
         for number, setting in enumerate(settings, 1):
             runs.append(_run(site, folder / f"run-{number}.sbr", setting, control))

@@ -41,7 +41,7 @@ def check_resuming(site: CallSite, kill_at: tuple[int, ...], seed: int | None, b
 
     def judge(folder: Path) -> str:
         empty = folder / "empty"  # of which each run gets a copy to work in
-        empty.mkdir(parents=True)
+        empty.mkdir()
         request = ResumeRequest(
             target=site.target,
             resume_args=(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import re
 from pathlib import Path
@@ -39,12 +41,32 @@ def child_record(record: str, name: str) -> str:
 
 def next_free(folder: Path, stem: str, suffix: str = "") -> Path:
     """Return `folder/stem-N` + suffix with the first N beyond every one in use."""
+    return folder / f"{stem}-{_next_number(folder, stem, suffix)}{suffix}"
+
+
+def make_next_free(folder: Path, stem: str) -> Path:
+    """Make the folder `folder/stem-N` with the first N beyond every one in use, and return its path.
+
+    Several processes may ask at once: each gets a folder of its own.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    for number in itertools.count(_next_number(folder, stem)):
+        path = folder / f"{stem}-{number}"
+        with contextlib.suppress(FileExistsError):  # another process was first
+            path.mkdir()
+            return path
+    raise AssertionError("numbers have no end")  # for the type checker
+
+
+def _next_number(folder: Path, stem: str, suffix: str = "") -> int:
     used = [0]
     if folder.is_dir():
         pattern = re.compile(re.escape(stem) + r"-(\d+)" + re.escape(suffix))
         matches = (pattern.fullmatch(entry.name) for entry in folder.iterdir())
         used += [int(match[1]) for match in matches if match]
-    return folder / f"{stem}-{max(used) + 1}{suffix}"
+    return max(used) + 1
 
 
 _WRAPPERS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
