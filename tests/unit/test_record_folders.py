@@ -49,7 +49,7 @@ def test_a_folder_that_cannot_be_made_is_the_report(site, tmp_path):
     """A file where the records go is one clear message, and no traceback."""
     (tmp_path / ".samebits").write_text("")
 
-    report = report_of(site, lambda folder: str(folder))
+    report = report_of(site, str)
 
     assert report.startswith("cannot write .samebits/test_it.py_test_it: ")
     assert "record-unwritable" in report

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from samebits._text.option_names import Interface
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.errors import SamebitsError, pointer
 from samebits.pytest_plugin.repeated_call import CALL_VARIABLE, RepeatedCall
@@ -83,7 +84,8 @@ def report_of(site: CallSite, judge: Callable[[Path], str]) -> str:
 
     Args:
         site: the call.
-        judge: gets the path of a folder for records, which is there and empty, and returns a report; empty for a call that passes.
+        judge: gets the path of a folder for records, which is there and empty, and returns a report;
+            empty for a call that passes.
 
     Returns:
         The report; or the error of samebits that kept the call from being judged. The records stay then.
@@ -139,8 +141,15 @@ def check_repeating(site: CallSite, *, runs: int, seed: int | None, state_only: 
     return report_of(site, judge)
 
 
-def rendered(result: Verification, *, state_only: bool = False) -> str:
+def rendered(
+    result: Verification, *, state_only: bool = False, interface: Interface = Interface.ASSERT_REPEATABLE
+) -> str:
     """Return the report of a verification; empty where the runs were identical.
+
+    Args:
+        result: of the verification.
+        state_only: values that are only read out may differ.
+        interface: the call that was judged.
 
     Raises:
         KeyboardInterrupt: Ctrl-C ended it.
@@ -156,7 +165,7 @@ def rendered(result: Verification, *, state_only: bool = False) -> str:
         if note.code not in _OF_STRESS
     )
     shown = replace(result, comparison=replace(comparison, notes=kept))
-    report = text.render(shown, Style(), os.getcwd())
+    report = text.render(shown, Style(interface=interface), os.getcwd())
     return f"{report}\n{comparison.failure}" if comparison.failure else report
 
 

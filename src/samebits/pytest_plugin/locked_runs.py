@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits._runtime.package import __version__
+from samebits._text.option_names import Interface
 from samebits._text.printable import printable
 from samebits.commands.lock.attribution import with_environments, without_old_code
 from samebits.commands.lock.entry import LockEntry, first_mismatch, here_as_locked, rows_of
@@ -103,7 +104,7 @@ def check_locked(call: Locked) -> str:
         if mismatch is None:
             return ""
         result = _explained(call, EntryResult(entry, "different", made, mismatch=mismatch), folder)
-        return lock_text.render([result], Style(), os.getcwd()).rstrip()
+        return lock_text.render([result], Style(interface=Interface.ASSERTION), os.getcwd()).rstrip()
 
     return report_of(call.site, judge)
 

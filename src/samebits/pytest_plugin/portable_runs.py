@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypeVar
 
+from samebits._text.option_names import Interface
 from samebits.errors import SamebitsError
 from samebits.portable.backends.library import BACKEND_VARIABLE, find_library, open_library
 from samebits.pytest_plugin.fresh_runs import compared, control_variables, rendered, report_of
@@ -120,7 +121,8 @@ def _unfit(run: ScriptRun, site: CallSite) -> str:
 def _difference(first: ScriptRun, second: ScriptRun) -> str:
     if first is second:
         return ""
-    return rendered(compared(first.record, second.record, "the function"))
+    operations = compared(first.record, second.record, "the function")
+    return rendered(operations, interface=Interface.ASSERTION)
 
 
 def _with_settings(report: str, first: Mapping[str, str], second: Mapping[str, str]) -> str:

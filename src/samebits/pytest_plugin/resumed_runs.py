@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from samebits._text.option_names import Interface
 from samebits.commands.resume_check import ResumeRequest, resume_check
 from samebits.errors import SamebitsError
 from samebits.pytest_plugin.fresh_runs import control_variables, report_of
@@ -52,10 +53,13 @@ def check_resuming(site: CallSite, kill_at: tuple[int, ...], seed: int | None, b
             control=control,
             environment={**site.variables(folder), **control_variables(control)},
             budget=budget,
+            interface=Interface.ASSERTION,
         )
         result = resume_check(request)
         if result.interrupted:
             raise KeyboardInterrupt
-        return "" if result.verdict == "identical" else resume_text.render(result, Style(), os.getcwd())
+        if result.verdict == "identical":
+            return ""
+        return resume_text.render(result, Style(interface=Interface.ASSERTION), os.getcwd())
 
     return report_of(site, judge)

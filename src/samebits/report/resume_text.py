@@ -148,7 +148,7 @@ def _notes(result: ResumeCheck, style: Style, *, verbose: bool) -> list[str]:
     for note in notes if verbose else notes[:_MOST_NOTES]:
         lines += style.wrap(f"note: {printable(note)}", hanging=6)
     if not verbose and len(notes) > _MOST_NOTES:
-        lines.append(f"and {len(notes) - _MOST_NOTES} more notes (--verbose)")
+        lines.append(f"and {len(notes) - _MOST_NOTES} more notes{style.interface.only(' (--verbose)')}")
     return lines
 
 
@@ -175,14 +175,14 @@ def _numbers(values: list[int]) -> str:
 
 
 def _runs(result: ResumeCheck, style: Style, folder: str) -> list[str]:
-    points = ",".join(str(kill.after) for kill in result.kills)
+    points = style.interface.kill_at(*(kill.after for kill in result.kills)) if result.kills else ""
     rows = [("whole run", f"{number(result.steps)} steps")]
     if result.verdict == "identical":
         rows.append(("final digest", result.final_digest[0]))
     rows.append(
         (
             "runs",
-            f"{len(result.runs)} in {result.seconds:.0f} s" + (f" (--kill-at {points})" if points else ""),
+            f"{len(result.runs)} in {result.seconds:.0f} s" + (f" ({points})" if points else ""),
         )
     )
     if result.runs:

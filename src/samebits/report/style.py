@@ -6,6 +6,7 @@ import os
 import textwrap
 from dataclasses import dataclass
 
+from samebits._text.option_names import Interface
 from samebits._text.printable import printable, shortened
 
 LABEL = 16  # columns before the text of a row
@@ -15,15 +16,17 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 
 @dataclass(frozen=True)
 class Style:
-    """Width and colour of a text.
+    """Width and colour of a text, and the interface that it is read at.
 
     Args:
         colour: use ANSI colours.
         width: columns.
+        interface: whose options the text names.
     """
 
     colour: bool = False
     width: int = 100
+    interface: Interface = Interface.COMMAND
 
     def paint(self, text: str, *names: str) -> str:
         """Return the text in these colours (`bold`, `dim`, `red`, `green`, `yellow`), if there are any."""

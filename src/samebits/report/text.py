@@ -220,7 +220,7 @@ def _consequences(findings: Sequence[Finding], style: Style) -> list[str]:
         return []
     many = "difference comes" if len(findings) == 1 else "differences come"
     text = f"{len(findings)} further {many} after the runs diverged, and may follow from that"
-    return style.wrap(f"{text} (--verbose lists them)", hanging=2)
+    return style.wrap(f"{text}{style.interface.only(' (--verbose lists them)')}", hanging=2)
 
 
 def _divided(findings: tuple[Finding, ...]) -> list[tuple[str, list[Finding]]]:
@@ -246,7 +246,9 @@ def _others(title: str, findings: Sequence[Finding], style: Style, folder: str) 
         cause = f" ({finding.cause})" if finding.cause != Cause.UNKNOWN else ""
         lines += style.wrap(f"{headline(finding.origin)}{where}{cause}", indent=2, hanging=4)
     if len(findings) > _MOST_FINDINGS:
-        lines.append(f"  ... and {len(findings) - _MOST_FINDINGS} more (--json lists all)")
+        lines.append(
+            f"  ... and {len(findings) - _MOST_FINDINGS} more{style.interface.only(' (--json lists all)')}"
+        )
     return lines
 
 
@@ -259,7 +261,9 @@ def _replayed(comparison: Comparison, style: Style, sources: Sources, *, verbose
     for finding in findings[:_MOST_FINDINGS]:
         lines += ["", joined(_first(finding, 0, style, sources, verbose=verbose, likely=False))]
     if len(findings) > _MOST_FINDINGS:
-        lines.append(f"  ... and {len(findings) - _MOST_FINDINGS} more (--json lists all)")
+        lines.append(
+            f"  ... and {len(findings) - _MOST_FINDINGS} more{style.interface.only(' (--json lists all)')}"
+        )
     summary = comparison.replayed.summary
     texts = [summary_text(summary), *(f"- {line}" for line in skipped_lines(summary))]
     lines.append("")
@@ -278,7 +282,7 @@ def _notes(comparison: Comparison, style: Style, folder: str, *, verbose: bool) 
         shown = style.wrap(f"note: {text}", hanging=6)
         lines += shown if verbose else _cut(shown, style)
     if not verbose and len(notes) > _MOST_NOTES:
-        lines.append(f"and {len(notes) - _MOST_NOTES} more notes (--verbose)")
+        lines.append(f"and {len(notes) - _MOST_NOTES} more notes{style.interface.only(' (--verbose)')}")
     return lines
 
 
@@ -286,7 +290,7 @@ def _cut(lines: list[str], style: Style) -> list[str]:
     """Shorten a note to two lines."""
     if len(lines) <= _NOTE_LINES:
         return lines
-    first, more = lines[:_NOTE_LINES], " ... (--verbose)"
+    first, more = lines[:_NOTE_LINES], f" ...{style.interface.only(' (--verbose)')}"
     words = first[-1]
     while len(words) + len(more) > style.width and " " in words.strip():
         words = words.rpartition(" ")[0]

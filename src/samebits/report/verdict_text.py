@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from samebits._text.option_names import Interface
 from samebits._text.printable import printable
 from samebits.causes import Cause, OriginKind
 from samebits.records.kinds import EventKind
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 COLOURS: Mapping[Verdict, str] = {"identical": "green", "different": "red", "not_judged": "yellow"}
 _MOST = 6
+_LEAVING_OUT = {
+    Interface.COMMAND: " With --state-only the exit status is 0.",
+    Interface.ASSERT_REPEATABLE: " With state_only=True the assertion passes.",
+}
 _READS = {"repr": "printed", "format": "formatted"}
 
 
@@ -48,8 +53,8 @@ def reported_lines(comparison: Comparison, style: Style, sources: Sources) -> li
     for finding in listed[:_MOST]:
         lines += _line(finding, style, sources)
     if len(listed) > _MOST:
-        lines.append(f"  ... and {len(listed) - _MOST} more (--json lists all)")
-    return [*lines, "", *style.wrap(_hint(comparison, sources.folder), hanging=2)]
+        lines.append(f"  ... and {len(listed) - _MOST} more{style.interface.only(' (--json lists all)')}")
+    return [*lines, "", *style.wrap(_hint(comparison, sources.folder, style.interface), hanging=2)]
 
 
 def _line(finding: Finding, style: Style, sources: Sources) -> list[str]:
@@ -61,13 +66,13 @@ def _line(finding: Finding, style: Style, sources: Sources) -> list[str]:
     return [line, *quotation(origin.site, sources, style)]
 
 
-def _hint(comparison: Comparison, folder: str) -> str:
+def _hint(comparison: Comparison, folder: str, interface: Interface) -> str:
     """Say what a value that is only reported may be, and how to leave it out of the verdict."""
     sites = [finding.origin.site for finding in comparison.findings if finding.cause == Cause.WALL_CLOCK]
     times = ", ".join(dict.fromkeys(shown_site(site, folder) for site in sites if site is not None))
     what = f"The time taken at {times} is only reported: a log value. " if times else ""
     rest = "Nothing that was trained or saved depends on these values."
-    return f"hint: {what}{rest} With --state-only the exit status is 0."
+    return f"hint: {what}{rest}{_LEAVING_OUT.get(interface, '')}"
 
 
 def _identical(result: Verification) -> str:

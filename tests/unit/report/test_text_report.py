@@ -12,6 +12,7 @@ from report_builders import different, finding, identical, run
 from sentence_support import text_evidence, text_note, text_reason
 
 from samebits._runtime.frames import Site
+from samebits._text.option_names import Interface
 from samebits.comparison.replayed import replayed
 from samebits.comparison.results import Comparison, Confirmation, LineChange, Remedy, RemedyTrial
 from samebits.diagnosis.patches.edits import Patch, PatchedFile, SourceFile
@@ -362,6 +363,23 @@ def test_values_that_only_differ_where_they_are_reported_are_listed_once(tmp_pat
     assert "  train.py:3 in training_step (item; it differs in 2 steps)\n" in shown
     assert "With --state-only the exit status is 0" in " ".join(shown.split())
     assert "first difference" not in shown
+
+
+@pytest.mark.parametrize(
+    ("interface", "hint"),
+    [
+        (Interface.ASSERT_REPEATABLE, "these values. With state_only=True the assertion passes."),
+        (Interface.ASSERTION, "these values."),
+    ],
+)
+def test_a_report_for_a_test_names_only_what_its_call_has(interface, hint, tmp_path):
+    """No option of the command line; `state_only` only where the call has that argument."""
+    many = {"reported": (finding("train.py", kind="read", op="item", origin_kind="", cause="unknown"),) * 9}
+    shown = text.render(_reported(**many), Style(interface=interface), str(tmp_path))
+
+    assert " ".join(shown.split()).partition(" runs ")[0].endswith(hint), shown
+    assert "... and 3 more\n" in shown
+    assert not any(name in shown for name in ("--json", "--verbose", "--state-only"))
 
 
 def test_a_time_that_is_only_reported_is_called_a_log_value(tmp_path):

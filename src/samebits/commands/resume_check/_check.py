@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from samebits._text.option_names import Interface
 from samebits.commands.resume_check._alignment import WholeRun, compare_from
 from samebits.commands.resume_check._judge import judge_kill
 from samebits.commands.resume_check._state_log import (
@@ -55,6 +56,7 @@ class ResumeRequest:
         environment: variables that every run has beside the user's own.
         no_arguments: keep none of the script's arguments in the records.
         budget: seconds after which no further kill is begun; None for no end.
+        interface: whose options messages name.
     """
 
     target: Target
@@ -71,6 +73,7 @@ class ResumeRequest:
     environment: Mapping[str, str] = field(default_factory=dict)
     no_arguments: bool = False
     budget: float | None = None
+    interface: Interface = Interface.COMMAND
 
 
 def resume_check(request: ResumeRequest, announce: Callable[[str], None] | None = None) -> ResumeCheck:
@@ -144,8 +147,8 @@ def kill_points(request: ResumeRequest, steps: int) -> tuple[int, ...]:
         late = [after for after in request.kill_after if after >= steps]
         if late:
             message = (
-                f"--kill-at {late[0]}: the whole run made {steps} optimizer steps; expected 1 to "
-                f"{steps - 1}, so that there is a step after the kill"
+                f"{request.interface.kill_at(late[0])}: the whole run made {steps} optimizer steps; "
+                f"expected 1 to {steps - 1}, so that there is a step after the kill"
             )
             raise SamebitsError(message, slug="resume-kill-late")
         return tuple(sorted(set(request.kill_after)))
