@@ -82,6 +82,7 @@ def test_earlier_calls_leave_nothing_when_a_later_one_is_made_again(tmp_path):
 
     assert "1 passed" in done.stdout, done.stdout
     assert not list(tmp_path.glob("**/last.pt"))
+    assert [path.name for path in (tmp_path / ".samebits").iterdir()] == [".gitignore"]
 
 
 def test_what_only_a_fresh_process_lacks_is_explained(tmp_path):
@@ -111,6 +112,7 @@ def test_the_second_call_of_a_test_is_found(tmp_path):
 
     assert "1 failed" in done.stdout, done.stdout
     assert f"test_it.py:{line_of(tmp_path, '# the fault')}: AssertionError" in done.stdout
+    assert "cause         hash-order" in done.stdout
 
 
 RESUMING = """
@@ -147,6 +149,8 @@ def test_resuming(tmp_path):
 
     assert "1 failed, 1 passed" in done.stdout, done.stdout
     assert "FAILED test_it.py::test_part" in done.stdout
+    assert "(kill_at=[4])" in done.stdout
+    assert "--kill-at" not in done.stdout
     assert "- optimizer: " in done.stdout
     assert "- generator: torch's CPU generator" in done.stdout
 
@@ -172,3 +176,19 @@ def test_portable_mode(tmp_path):
     assert (
         f"aten._fft_r2c.default at {tmp_path}/test_it.py:{line_of(tmp_path, '# not covered')}" in done.stdout
     )
+
+
+def test_a_kill_beyond_the_last_step_names_the_argument(tmp_path):
+    """As the test wrote it, and not as the command line has it."""
+    source = (
+        RESUMING.partition("    def test_whole")[0]
+        + """
+    def test_late(samebits):
+        samebits.assert_resumable(lambda folder: train(folder, whole=True), kill_at=[9])
+"""
+    )
+    done = run_pytest(tmp_path, source)
+
+    assert "1 failed" in done.stdout, done.stdout
+    assert "kill_at=[9]: the whole run made 6 optimizer steps; expected 1 to 5" in done.stdout
+    assert "--kill-at" not in done.stdout

@@ -43,7 +43,12 @@ def test_a_generator_of_the_module_is_not_put_back_between_calls(tmp_path):
         def test_it(samebits):
             samebits.assert_repeatable(lambda: fit([torch.full((8, 4), generator.random())]), fresh=False)
     """
-    assert "1 failed" in run_pytest(tmp_path, source).stdout
+    done = run_pytest(tmp_path, source)
+
+    assert "1 failed" in done.stdout, done.stdout
+    assert "different: " in done.stdout
+    assert "first difference: step 0, aten::" in done.stdout
+    assert f"test_it.py:{line_of(tmp_path, 'generator.random()')} in" in done.stdout
 
 
 def test_nothing_compared_is_no_pass(tmp_path):
@@ -100,8 +105,30 @@ def test_what_differs_in_the_result_counts(tmp_path):
     done = run_pytest(tmp_path, source)
 
     assert "2 failed" in done.stdout, done.stdout
-    assert re.search(r"- time\.time at test_it\.py:\d+ gave different values", done.stdout)
-    assert re.search(r"- time\.time_ns at test_it\.py:\d+ gave different values", done.stdout)
+    for name in ("time.time", "time.time_ns"):
+        line = line_of(tmp_path, f"{name}()")
+        assert f"- {name} at test_it.py:{line} gave different values" in done.stdout
+
+
+def test_a_value_that_is_only_read_may_be_left_out_as_a_test_says_it(tmp_path):
+    """The hint names the argument of the call, and no option of the command line; and the argument works."""
+    source = """
+        def train():
+            clean()
+            return None if torch.tensor(time.time_ns()).item() else 1
+
+        def test_read(samebits):
+            samebits.assert_repeatable(train, fresh=False)
+
+        def test_left_out(samebits):
+            samebits.assert_repeatable(train, fresh=False, state_only=True)
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert "1 failed, 1 passed" in done.stdout, done.stdout
+    assert "FAILED test_it.py::test_read" in done.stdout
+    assert "With state_only=True the assertion passes." in " ".join(done.stdout.split())
+    assert not re.search(r"--(state-only|verbose|json|keep)", done.stdout)
 
 
 def test_the_function_s_own_error_is_the_test_s(tmp_path):
@@ -115,14 +142,15 @@ def test_the_function_s_own_error_is_the_test_s(tmp_path):
     done = run_pytest(tmp_path, source)
 
     assert "1 failed, 1 skipped" in done.stdout, done.stdout
-    assert "ZeroDivisionError" in done.stdout
+    assert "FAILED test_it.py::test_broken - ZeroDivisionError: division by zero" in done.stdout
+    assert not (tmp_path / ".samebits").exists()  # it was called here, and nowhere else
 
 
 @pytest.mark.parametrize(
     ("call", "found"),
     [
         ("assert_repeatable(clean, runs=1)", "runs is 1; expected a whole number from 2"),
-        ("assert_repeatable(clean, seed=-1)", "seed"),
+        ("assert_repeatable(clean, seed=-1)", "seed is -1; expected"),
         ("assert_portable(clean, threads=(1,))", "threads is (1,); expected at least two numbers"),
         (
             "assert_resumable(lambda folder: None, kill_at=[0])",
@@ -139,7 +167,7 @@ def test_bad_arguments_are_refused(call, found, tmp_path):
     done = run_pytest(tmp_path, f"def test_it(samebits):\n    samebits.{call}\n")
 
     assert "1 failed" in done.stdout, done.stdout
-    assert found in done.stdout
+    assert re.search(rf"^E +samebits\.errors\.SamebitsError: .*{re.escape(found)}", done.stdout, re.MULTILINE)
 
 
 def test_batches(tmp_path):
@@ -179,14 +207,14 @@ def test_batches(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("model", "cause", "op"),
+    ("model", "cause", "op", "place"),
     [
-        ("torch.nn.Dropout()", "random", "aten.bernoulli_"),
-        ("lambda x: x - x.mean(0)  # here", "other-samples", "aten.sub"),
-        ("lambda x: x * torch.rand(len(x), 1)", "random", "aten.rand"),
+        ("torch.nn.Dropout()", "random", "aten.bernoulli_", "assert_batch_invariant"),
+        ("lambda x: x - x.mean(0)", "other-samples", "aten.sub", "lambda x"),
+        ("lambda x: x * torch.rand(len(x), 1)", "random", "aten.rand", "lambda x"),
     ],
 )
-def test_a_batch_that_matters_is_explained(model, cause, op, tmp_path):
+def test_a_batch_that_matters_is_explained(model, cause, op, place, tmp_path):
     source = f"""
         def test_it(samebits):
             model = {model}
@@ -196,8 +224,8 @@ def test_a_batch_that_matters_is_explained(model, cause, op, tmp_path):
 
     assert "1 failed" in done.stdout, done.stdout
     assert f"cause         {cause}:" in done.stdout
-    assert op in done.stdout
-    assert "test_it.py:" in done.stdout
+    assert re.search(rf"first difference: sample \d, {re.escape(op)}", done.stdout)
+    assert f"  test_it.py:{line_of(tmp_path, place)} in " in done.stdout
 
 
 def test_the_module_of_a_variant_operation_is_named(tmp_path):
@@ -246,6 +274,11 @@ def drawn_in(output: str) -> list[str]:
     return sorted(re.findall(r"drawn [\d.e -]+\d", output))
 
 
+def drawn_by_source(lines: list[str]) -> list[set[str]]:
+    """The numbers that torch, Python and NumPy gave."""
+    return [set(numbers) for numbers in zip(*(line.split()[1:] for line in lines), strict=True)]
+
+
 def test_each_test_is_seeded_from_its_node_id(tmp_path):
     first = run_pytest(tmp_path, SEEDS, "-s", "--samebits")
     reversed_ = again(tmp_path, "-s", "--samebits", "test_it.py::test_other", "test_it.py::test_drawn")
@@ -255,7 +288,9 @@ def test_each_test_is_seeded_from_its_node_id(tmp_path):
     assert "samebits: each test under control, seed 0" in first.stdout
     assert len(set(drawn_in(first.stdout))) == 2
     assert drawn_in(first.stdout) == drawn_in(reversed_.stdout)
-    assert not set(drawn_in(first.stdout)) & set(drawn_in(other.stdout))
+    assert len(set(drawn_in(other.stdout))) == 2
+    each = [drawn_by_source(drawn_in(run.stdout)) for run in (first, other)]
+    assert not any(a & b for a, b in zip(*each, strict=True))  # no source of the three kept its numbers
 
 
 def test_control_holds_in_workers_of_xdist(tmp_path):
@@ -264,6 +299,7 @@ def test_control_holds_in_workers_of_xdist(tmp_path):
 
     assert spread.returncode == 0, spread.stdout
     assert drawn_in(alone.stdout) == drawn_in(spread.stdout)
+    assert len(drawn_in(spread.stdout)) == 2
 
 
 def test_an_ini_option_switches_it_on(tmp_path):
@@ -281,7 +317,8 @@ def test_control_begins_before_user_code_is_imported(tmp_path):
     runs = [run_pytest(tmp_path, "def test_it(): pass", "-s", "--samebits").stdout for _ in range(2)]
 
     lines = [[line for line in text.splitlines() if line.startswith("conftest drew")] for text in runs]
-    assert lines[0] == lines[1] != []
+    assert [len(each) for each in lines] == [1, 1]
+    assert lines[0] == lines[1]
 
 
 def test_too_late_is_refused(tmp_path):
@@ -302,14 +339,14 @@ def test_a_bad_seed_is_refused(tmp_path):
     done = run_pytest(tmp_path, "def test_it(): pass", "--samebits", "--samebits-seed", "x")
 
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "seed" in done.stdout
+    assert re.search(r"^ERROR: --samebits: .*seed.*'x'", done.stdout, re.MULTILINE), done.stdout
     assert "Traceback" not in done.stdout
 
 
 def test_a_bad_budget_is_refused(tmp_path):
     done = run_pytest(tmp_path, "def test_it(samebits): pass", "--samebits-budget", "soon")
 
-    assert done.returncode != 0
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "--samebits-budget soon: expected a number of seconds from 0" in done.stdout
 
 
@@ -342,6 +379,8 @@ def test_the_plugin_can_be_blocked(tmp_path):
     done = again(tmp_path, "-p", "no:samebits")
 
     assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+    assert "unrecognized arguments: --samebits" in again(tmp_path, "-p", "no:samebits", "--samebits").stdout
 
 
 def test_options_are_explained():
