@@ -408,3 +408,43 @@ def test_a_portable_lock_holds_with_other_threads_and_instruction_sets(project):
     assert done.returncode == 0, done.stderr
     for variables in ({"ATEN_CPU_CAPABILITY": "default"}, {"OMP_NUM_THREADS": "2"}):
         assert checked(project, "portable", **variables)["verdict"] == "identical"
+
+
+LOADING = """\
+import importlib
+import pkgutil
+
+import parts
+
+for found in pkgutil.iter_modules(parts.__path__):
+    importlib.import_module(f"parts.{found.name}")
+
+"""
+
+
+@pytest.mark.parametrize("committed", [True, False], ids=["committed", "untracked"])
+def test_a_module_that_the_lock_does_not_list_is_a_change(committed, tmp_path):
+    """A file that did not exist when the lock was made is found and imported; no listed file changed.
+
+    What git does not track is beside the old code too, so then there is no commit to name.
+    """
+    folder = tmp_path / "project"
+    (folder / "parts").mkdir(parents=True)
+    git(folder, "init", "-q", "-b", "main")
+    (folder / ".gitignore").write_text(".samebits/\n__pycache__/\n")
+    (folder / "parts" / "__init__.py").write_text("scale = 1.0\n")
+    train = LOADING + TRAIN.replace("/ 1009 - 0.5", "/ 1009 - 0.5 * parts.scale")
+    commit(folder, "the first code", train=train, model=MODEL)
+    assert samebits(folder, "lock", "--seed", "0", "train.py").returncode == 0
+    commit(folder, "a lock")
+
+    (folder / "parts" / "half.py").write_text("import parts\n\nparts.scale = 0.5\n")
+    if committed:
+        commit(folder, "half the scale")
+    entry = checked(folder)
+
+    assert entry["blame"] == "change"
+    assert "parts.half" in json.dumps(entry["inputs"])
+    if committed:
+        assert entry["change"]["commit"]["subject"] == "half the scale"
+        assert [hunk["file"] for hunk in entry["change"]["hunks"]] == ["parts/half.py"]
