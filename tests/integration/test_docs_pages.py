@@ -20,7 +20,7 @@ NOT_RUN = {
     "docs/how-to/ddp.md": ["starts several processes, which the tests of ranks do", "needs a process group"],
     "docs/how-to/log-to-trackers.md": ["needs a tracker"],
     "docs/how-to/measure-cost.md": ["it takes minutes, and each machine gives other figures"],
-    "docs/how-to/watch-for-corruption.md": ["needs a trainer of transformers"],
+    "docs/how-to/use-with-trainers.md": ["needs a model and a dataset"],
     "docs/reference/resume-check.md": ["needs a script with a trainer of transformers"],
 }
 """Page -> why each block that is marked as not run is not run."""

@@ -41,6 +41,7 @@ ARGUMENTS: dict[NoteCode, tuple[object, ...]] = {
     NoteCode.INTERVENTIONS_IN_DOUBT: (Confirmation(("clock",), 1, 1), "chance"),
     NoteCode.CHILDREN_DIFFER_TOO: (("train-1", 3), ("train-2", None)),
     NoteCode.REPLAY_DIFFERED: (True, text_reason("the state differs at step 0")),
+    NoteCode.TWO_PROCESSORS: (("one", "a"), ("other", "b"), 2),
     NoteCode.WHOLE_RUN: (Note.of(NoteCode.INTERRUPTED),),
 }
 
