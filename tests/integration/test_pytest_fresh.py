@@ -112,7 +112,7 @@ def test_the_second_call_of_a_test_is_found(tmp_path):
 
     assert "1 failed" in done.stdout, done.stdout
     assert f"test_it.py:{line_of(tmp_path, '# the fault')}: AssertionError" in done.stdout
-    assert "cause         hash-order" in done.stdout
+    assert "AssertionError: different: a value that was saved" in done.stdout
 
 
 RESUMING = """
