@@ -132,11 +132,13 @@ def test_other_workers_are_refused(library, tmp_path):
     assert "num_workers: 0 when it was saved and 2 now" in done.stderr
 
 
-def test_lightning_goes_on_after_validation(tmp_path):
-    """Checkpoints from the ends of epochs, saved after validation, which draws from the same generator."""
-    training = Training("lightning", tmp_path, digest_of(train("lightning", tmp_path, "--val")))
+@pytest.mark.parametrize("options", [("--ends",), ("--ends", "--val"), ("--ends", "--val", "--workers", "2")])
+def test_lightning_goes_on_from_the_end_of_an_epoch(options, tmp_path):
+    """Where Lightning itself saves: with validation, which draws from the same generator, after that."""
+    training = Training("lightning", tmp_path, digest_of(train("lightning", tmp_path, *options)))
 
-    assert digest_of(training.resumed(4, "--val")) == training.printed
+    assert digest_of(training.resumed(4, *options)) == training.printed
+    assert digest_of(training.resumed(8, *options)) == training.printed
 
 
 def test_lightning_refuses_a_checkpoint_before_validation(tmp_path):

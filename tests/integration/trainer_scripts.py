@@ -12,7 +12,7 @@ import numpy, torch
 import samebits
 
 parser = argparse.ArgumentParser()
-for name in ("--no", "--own", "--val", "--unattached", "--manual"):
+for name in ("--no", "--own", "--val", "--ends", "--unattached", "--manual"):
     parser.add_argument(name, action="store_true")
 for name in ("--workers", "--replay", "--fault"):
     parser.add_argument(name, type=int, default=0)
@@ -74,7 +74,7 @@ Loader = samebits.DataLoader if o.own else torch.utils.data.DataLoader
 loader = Loader(Data(), 4, shuffle=True, num_workers=o.workers, **({"seed": 3} if o.own else {}))
 validation = torch.utils.data.DataLoader(Data(), 4) if o.val else None
 save = ModelCheckpoint(dirpath="saved", every_n_train_steps=o.every, save_top_k=-1, filename="{step}")
-if o.val and o.every == 1:  # at the ends of epochs
+if o.ends:  # of epochs
     save = ModelCheckpoint(dirpath="saved", save_top_k=-1, filename="{step}")
 callback = SamebitsCallback(exact_resume=not o.no, record=o.record, replay_every=o.replay or None)
 module = Module()

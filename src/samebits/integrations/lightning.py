@@ -221,8 +221,8 @@ def _go_to(position: Position, trainer: Any) -> None:
             iter(loop._data_fetcher)
             return
         # Unless it resumes, the loop makes one where a training that never stopped does
-        # (loops/training_epoch_loop.py, `on_run_start`).
-        loop._loaded_from_state_dict = False
+        # (lightning 2.6.6, loops/training_epoch_loop.py, `on_run_start`, and loops/loop.py, `is_resuming`).
+        loop._resuming_from_checkpoint = False
     restore_states(position.now)
 
 
