@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from samebits.commands.spread.study import Progress
-    from samebits.verification.series import Phase
+    from samebits.verification.plans import Phase
 
 _WIDEST = 100  # longer lines are hard to read
 _COLOUR = re.compile(r"(\x1b\[(?:0|(?:[12]|3[123])(?:;(?:[12]|3[123]))*)m)")  # what `Style.paint` makes

@@ -17,8 +17,8 @@ from samebits.verification import preconditions
 from samebits.verification._judge import judged
 from samebits.verification._localise import find_operation, with_origins
 from samebits.verification._pair_limits import least_steps, pairs_needed, time_limit
+from samebits.verification.plans import BudgetSpent, Pair, Plan
 from samebits.verification.results import Fix, Purpose
-from samebits.verification.series import BudgetSpent, Pair, Plan
 from samebits.verification.user_files import read_project
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from samebits.verification._fix import FEW, Aim, Effort
 from samebits.verification._judge import judged
 from samebits.verification._pair_limits import last_step, least_steps, pairs_needed, time_limit
 from samebits.verification._remedy import try_patch
+from samebits.verification.plans import BudgetSpent, Pair, Plan
 from samebits.verification.results import Purpose
-from samebits.verification.series import BudgetSpent, Pair, Plan
 from samebits.verification.user_files import read_program
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from samebits.records.kinds import EventKind, Level
 from samebits.records.notes import Note, NoteCode
 from samebits.verification._localise import failed, origins_of, unseeded_of
 from samebits.verification._measure import draw_after, is_located, measured_at
+from samebits.verification.plans import BudgetSpent, Pair, Plan
 from samebits.verification.results import Purpose
-from samebits.verification.series import BudgetSpent, Pair, Plan
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origin, OriginSearch

@@ -18,8 +18,8 @@ from samebits.records.reader import RecordReader
 from samebits.verification import preconditions
 from samebits.verification._child_records import children_of, with_children
 from samebits.verification._state import State, Tools
+from samebits.verification.plans import Pair, Plan
 from samebits.verification.results import Purpose, ScriptRun, Verification
-from samebits.verification.series import Pair, Plan
 from samebits.verification.user_files import blamed, note_of
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from samebits.causes import Cause, OriginKind, specification_of
 from samebits.recording.settings import RecordingSettings
 from samebits.records.kinds import Level
 from samebits.records.notes import Note, NoteCode
+from samebits.verification.plans import BudgetSpent
 from samebits.verification.results import Purpose
-from samebits.verification.series import BudgetSpent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits.comparison.results import Comparison, OriginSearch, Source
     from samebits.verification._state import Runner, State, Tools
-    from samebits.verification.series import Pair
+    from samebits.verification.plans import Pair
 
 MOST_PAIRS = 3
 _FEW_STEPS = 3

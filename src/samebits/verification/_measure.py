@@ -17,8 +17,8 @@ from samebits.recording.substitution import CapturedEvents
 from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import Note, NoteCode
 from samebits.verification._state import Tools
+from samebits.verification.plans import Pair, Plan
 from samebits.verification.results import Purpose
-from samebits.verification.series import Pair, Plan
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origin

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from samebits.diagnosis.search import InterventionSet
     from samebits.verification._localise import Localisation
     from samebits.verification._request import VerifyRequest
+    from samebits.verification.plans import Pair
     from samebits.verification.results import Fix, ScriptRun
-    from samebits.verification.series import Pair, RunJobs, Series
+    from samebits.verification.series import RunJobs, Series
 
     States = Generator["State", None, "State"]
 

@@ -6,7 +6,7 @@ import copy
 import os
 import time
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
@@ -20,6 +20,7 @@ from samebits.verification import preconditions
 from samebits.verification._child_records import run_of_child
 from samebits.verification._concurrency import Concurrency
 from samebits.verification.isolation import MOST_COPIED_BYTES, StandardInput, WorkingFolder, in_copy
+from samebits.verification.plans import BudgetSpent, Pair, Phase, Plan
 from samebits.verification.preconditions import check_writable
 from samebits.verification.results import Purpose
 from samebits.verification.runs import NONE, Job, Script, run_jobs, stress
@@ -41,64 +42,6 @@ _Number = TypeVar("_Number", int, float)
 LEAST_BUDGET_S = 180.0
 _LATEST = 4  # the length of the next run is estimated from this many
 BUDGET_RUNS = 20  # times the first run, if that is more
-
-
-class BudgetSpent(Exception):  # noqa: N818 - it is no error
-    """The time for explaining a difference is over."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """One run to be made.
-
-    Args:
-        name: of its record.
-        description: what the user is told of it.
-        settings: how it is recorded; the series fills in the record's path.
-        purpose: see `ScriptRun`.
-        role: which of the compared runs it repeats, from 0: `--stress` perturbs it as that one.
-        limit_s: seconds after which it is ended; None for no limit of its own.
-        interventions: names of the interventions that it has beside the request's.
-        more: how many runs are expected to follow it before the question that it belongs to is answered.
-    """
-
-    name: str
-    description: str
-    settings: RecordingSettings
-    purpose: Purpose = Purpose.COMPARE
-    role: int = 0
-    limit_s: float | None = None
-    interventions: tuple[str, ...] = ()
-    more: int = 0
-
-
-@dataclass(frozen=True)
-class Phase:
-    """The next runs, as the status line shows them.
-
-    Args:
-        description: which run it is.
-        shows_output: whether the script's output is shown.
-        number: of the run, among all that were made.
-        runs: how many are made at the same time; it is the first of them.
-        seconds_left: about how long it takes until the question that it belongs to is answered; None where
-            that is not known.
-    """
-
-    description: str
-    shows_output: bool = False
-    number: int = 1
-    seconds_left: float | None = None
-    runs: int = 1
-
-    def text(self) -> str:
-        """Return the text of the status line."""
-        last = self.number + self.runs - 1
-        joint = "and" if self.runs == 2 else "to"
-        numbers = f"runs {self.number} {joint} {last}" if self.runs > 1 else f"run {self.number}"
-        number = "" if self.shows_output else f" · {numbers}"
-        left = "" if self.seconds_left is None else f" · about {self.seconds_left:.0f} s left"
-        return f"{self.description}{number}{left}"
 
 
 class Series:
@@ -425,14 +368,6 @@ class Series:
             Plan(f"{name}b", description, settings, purpose, role),
         )
         return Pair(runs[0], cast("ScriptRun", runs[1]))
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two runs to be compared."""
-
-    first: ScriptRun
-    second: ScriptRun
 
 
 def _notes_of(record: str) -> str:

@@ -25,9 +25,10 @@ from samebits.verification._localise import has_only_unread, localise, take_orig
 from samebits.verification._measure import lacks_difference, measure, replay
 from samebits.verification._remedy import answer, fix, patch_draws, remedy
 from samebits.verification._state import Runner, State, Tools, verification_of
+from samebits.verification.plans import BudgetSpent, Pair, Phase
 from samebits.verification.preconditions import check_target
 from samebits.verification.results import Purpose
-from samebits.verification.series import BudgetSpent, Pair, Phase, Series
+from samebits.verification.series import Series
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

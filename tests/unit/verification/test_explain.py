@@ -15,7 +15,7 @@ from samebits._runtime.frames import Site
 from samebits.comparison.results import OriginSearch, Source
 from samebits.errors import SamebitsError
 from samebits.verification import verify
-from samebits.verification.series import BudgetSpent
+from samebits.verification.plans import BudgetSpent
 
 
 @pytest.fixture(autouse=True)

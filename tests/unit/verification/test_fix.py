@@ -18,8 +18,9 @@ from samebits.report.remedy import _confirmed
 from samebits.verification import VerifyRequest
 from samebits.verification._fix import MOST_ROUNDS, Aim, find_fix
 from samebits.verification._state import Runner
+from samebits.verification.plans import Plan
 from samebits.verification.results import Fix
-from samebits.verification.series import Plan, Series
+from samebits.verification.series import Series
 from samebits.verification.user_files import main_file, project_root, read_project
 
 SCRIPT = """\

@@ -11,8 +11,8 @@ from finding_support import finding
 from samebits.comparison.results import OriginSearch
 from samebits.verification._localise import find_operation
 from samebits.verification._state import Runner
+from samebits.verification.plans import BudgetSpent, Pair
 from samebits.verification.results import ScriptRun
-from samebits.verification.series import BudgetSpent, Pair
 
 OUTSIDE = OriginSearch((finding(step=5, op="aten::lift_fresh.default", origin_kind="outside"),))
 

@@ -9,7 +9,7 @@ from sentence_support import notes_of
 from samebits._runtime.frames import Site
 from samebits.comparison.results import OriginSearch, Source
 from samebits.verification import verify
-from samebits.verification.series import BudgetSpent
+from samebits.verification.plans import BudgetSpent
 
 SCRIPT = """\
 import numpy as np
