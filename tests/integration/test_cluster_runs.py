@@ -74,6 +74,21 @@ def test_a_lost_job_is_one_line(tmp_path, cluster):
     assert done.stderr.endswith("samebits explain executor-job\n")
 
 
+def test_jobs_leave_no_secret_and_no_copies(tmp_path):
+    """The folder of the jobs is the user's alone; variables of the command are not written into it."""
+    need("submitit")
+    script = write(tmp_path, "train.py", SEEDED, STEPS=2)
+    secret = "hf_" + "S3cr3t" * 6
+
+    done = samebits("verify", *SLURM, script.name, cwd=tmp_path, HF_TOKEN=secret, UNSUSPICIOUS=secret)
+
+    jobs = tmp_path / ".samebits/jobs"
+    assert done.returncode == 0, done.stderr
+    assert jobs.stat().st_mode & 0o077 == 0
+    assert [path.name for path in jobs.rglob("*") if path.suffix == ".pkl"] == []
+    assert not any(secret.encode() in path.read_bytes() for path in jobs.rglob("*") if path.is_file())
+
+
 def test_ctrl_c_cancels_the_jobs(tmp_path, cluster):
     """The script's processes are gone when the command has ended."""
     pids = tmp_path / "pids"

@@ -179,7 +179,10 @@ def test_a_difference_is_the_verdict(folder, tmp_path):
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ("import sys; sys.modules['mlflow'] = None; LOG", "mlflow cannot be imported"),
+        (
+            "import sys; sys.modules['mlflow'] = None; LOG",
+            "samebits.integrations.mlflow needs the package mlflow: pip install mlflow",
+        ),
         ("LOG", "no run of MLflow is active"),
     ],
 )

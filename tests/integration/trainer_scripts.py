@@ -92,6 +92,15 @@ finish(callback.guard, *state)
 """
 )
 
+# Of a `trainer` of transformers, with a `callback`.
+TRAIN = """
+if o.fault:
+    break_layer(model.transformer.ln_f)
+trainer.train(resume_from_checkpoint=o.resume)
+losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+finish(callback.guard, dict(model.state_dict()), trainer.optimizer.state_dict(), losses)
+"""
+
 TRANSFORMERS = (
     OPTIONS
     + """
@@ -121,12 +130,8 @@ trainer = Trainer(
 )
 if not o.unattached and not o.no:
     callback.attach(trainer)
-if o.fault:
-    break_layer(model.transformer.ln_f)
-trainer.train(resume_from_checkpoint=o.resume)
-losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-finish(callback.guard, dict(model.state_dict()), trainer.optimizer.state_dict(), losses)
 """
+    + TRAIN
 )
 
 TRL = (
@@ -163,12 +168,8 @@ callback = SamebitsCallback(exact_resume=not o.no, record=o.record, replay_every
 trainer = SFTTrainer(model, arguments, train_dataset=data, processing_class=tokenizer)
 if not o.no:
     callback.attach(trainer)
-if o.fault:
-    break_layer(model.transformer.ln_f)
-trainer.train(resume_from_checkpoint=o.resume)
-losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-finish(callback.guard, dict(model.state_dict()), trainer.optimizer.state_dict(), losses)
 """
+    + TRAIN
 )
 
 ACCELERATE = (

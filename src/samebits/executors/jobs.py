@@ -25,7 +25,7 @@ class Job(Protocol):
         """Tell whether it ended, in whatever way."""
 
     def result(self) -> Any:
-        """Return what the function returned; it ended.
+        """Return what the function returned; it ended. It is asked for once.
 
         Raises:
             SamebitsError: it failed, was cancelled or is lost (`executor-job`); or the function raised one.
@@ -62,13 +62,15 @@ def results_of(jobs: Sequence[Job]) -> list[Any]:
         SamebitsError: as `Job.result`.
         KeyboardInterrupt: by Ctrl-C, or another signal that ends the command.
     """
+    results: dict[int, Any] = {}
     try:
-        while not all(job.is_done() for job in jobs):
-            for job in jobs:
-                if job.is_done():
-                    job.result()  # the others need not be waited for where this failed
-            time.sleep(_POLL_S)
-        return [job.result() for job in jobs]
+        while len(results) < len(jobs):
+            for number, job in enumerate(jobs):
+                if number not in results and job.is_done():
+                    results[number] = job.result()  # the others need not be waited for where this failed
+            if len(results) < len(jobs):
+                time.sleep(_POLL_S)
+        return [results[number] for number in range(len(jobs))]
     except BaseException:
         cancel_all(jobs)
         raise

@@ -39,6 +39,7 @@ class SlurmExecutor:
             raise SamebitsError(message, slug="executor-unavailable") from None
         parameters = {_parameter(name): _value(text) for name, text in options.items() if name != _CLUSTER}
         try:
+            _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)  # it has copies of records for a while
             self._executor = submitit.AutoExecutor(folder=_FOLDER, cluster=options.get(_CLUSTER, "slurm"))
             self._executor.update_parameters(slurm_job_name="samebits", **parameters)
         except RuntimeError as error:
@@ -47,6 +48,9 @@ class SlurmExecutor:
                 "login node, or leave --executor out"
             )
             raise SamebitsError(message, slug="executor-unavailable") from None
+        except OSError as error:
+            message = f"cannot make {_FOLDER}: {error.strerror}; expected a working folder with room"
+            raise SamebitsError(message, slug="record-unwritable") from None
         except (NameError, TypeError, ValueError, AssertionError) as error:
             message = f"--executor-option: submitit refuses it: {error}; expected options of sbatch"
             raise SamebitsError(" ".join(message.split()), slug="usage") from None
@@ -92,7 +96,7 @@ class SlurmJob:
         from submitit.core.utils import FailedJobError, UncompletedJobError
 
         try:
-            return self._job.result()
+            result = self._job.result()
         except UncompletedJobError:
             advice = f"{self._job.paths.stderr} has what it printed; `sacct -j {self._job.job_id}` says more."
             raise lost(self.name, f"its state is {self._job.state}", advice) from None
@@ -100,6 +104,9 @@ class SlurmJob:
             lines = [line for line in str(error).strip().splitlines() if line.strip()]
             advice = f"{self._job.paths.stderr} has the whole of it."
             raise lost(self.name, lines[-1].strip() if lines else "it raised an error", advice) from None
+        for path in (self._job.paths.result_pickle, self._job.paths.submitted_pickle):
+            path.unlink(missing_ok=True)
+        return result
 
     def cancel(self) -> None:
         """See `Job`."""

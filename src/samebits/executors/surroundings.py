@@ -23,7 +23,8 @@ class Surroundings:
     Args:
         folder: its working folder.
         shares_files: whether a job sees that folder; else the working folder of the job is a copy of it.
-        variables: of the environment: all, or those that numeric libraries read where files are not shared.
+        variables: of the environment, those that numeric libraries read; secrets are not among them. The
+            others are what the scheduler gives the job: `sbatch` exports those of the command.
     """
 
     folder: str
@@ -45,8 +46,6 @@ class Surroundings:
 
     def _combined(self, before: Mapping[str, str]) -> dict[str, str]:
         own = {name: value for name, value in before.items() if name.startswith(_OF_THE_JOB)}
-        if self.shares_files:
-            return {**self.variables, **own}
         numeric = numeric_variables(before)  # a scheduler sets OMP_NUM_THREADS, which changes bits
         others = {name: value for name, value in before.items() if name not in numeric}
         return {**others, **self.variables, **own}
@@ -59,9 +58,10 @@ def surroundings(*, shares_files: bool) -> Surroundings:
         shares_files: see `Surroundings`.
     """
     everything = dict(os.environ)
-    known = everything if shares_files else numeric_variables(everything)
     # That function hides secrets and cuts long values: those are not sent.
-    whole = {name: value for name, value in known.items() if value == everything[name]}
+    whole = {
+        name: value for name, value in numeric_variables(everything).items() if value == everything[name]
+    }
     kept = {name: value for name, value in whole.items() if not name.startswith(_OF_THE_JOB)}
     return Surroundings(os.getcwd(), shares_files, kept)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError, SamebitsWarning
@@ -50,25 +49,6 @@ class Options:
             raise SamebitsError(message, slug="replay-guard")
         path = None if record is None else os.fspath(record)
         return cls(path, replay_every, on_mismatch, bool(exact_resume))
-
-
-def library(module: str, package: str) -> Any:
-    """Return a module of a library.
-
-    Args:
-        module: its name.
-        package: what pip calls the library.
-
-    Raises:
-        SamebitsError: it is not installed; `integration-missing`.
-    """
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != module.partition(".")[0]:
-            raise  # the library is there, and lacks something of its own
-        message = f"samebits.integrations.{package} needs the package {package}: pip install {package}"
-        raise SamebitsError(message, slug="integration-missing") from None
 
 
 def warn(text: str) -> None:

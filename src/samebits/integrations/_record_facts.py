@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from samebits.commands.lock.entry import locked_environment
 from samebits.comparison.course import course
 from samebits.comparison.step_digests import step_digests
 from samebits.environment.snapshot import fact_at, table_at
-from samebits.errors import SamebitsError
 from samebits.records.reader import RecordReader
 from samebits.report.html.comparison_page import comparison_page
 from samebits.report.html.record_page import record_page
@@ -73,23 +71,6 @@ def record_facts(record: str | os.PathLike[str], other: str | os.PathLike[str] |
     shown = {PREFIX + name: printable(masked(text)) for name, text in tags.items() if text}
     assert page is not None  # noqa: S101  # one of the two above
     return RecordFacts(path, shown, _table(digests or ()), render(shareable(page, os.getcwd())))
-
-
-def tracker(module: str, package: str) -> Any:
-    """Import the library of a tracker.
-
-    Args:
-        module: its name.
-        package: what is to be installed.
-
-    Raises:
-        SamebitsError: it is not installed (`tracker-missing`).
-    """
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        message = f"{module} cannot be imported ({error}); install it with `pip install {package}`"
-        raise SamebitsError(message, slug="tracker-missing") from None
 
 
 def written(facts: RecordFacts, folder: str) -> tuple[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from samebits.data.loader import DataLoader
-from samebits.integrations._arguments import Options, library, refused
+from samebits.integrations._arguments import Options, refused
+from samebits.integrations._libraries import library
 from samebits.integrations._loader_watch import LoaderWatch
 from samebits.integrations._position import Position, from_checkpoint, length_of, to_checkpoint
 from samebits.integrations._recorded import TrainingRecord

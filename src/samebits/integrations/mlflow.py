@@ -6,7 +6,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
-from samebits.integrations._record_facts import record_facts, tracker, written
+from samebits.integrations._libraries import library
+from samebits.integrations._record_facts import record_facts, written
 
 if TYPE_CHECKING:
     import os
@@ -33,7 +34,7 @@ def log_record(
     Raises:
         SamebitsError: MLflow is not installed, no run is active, or a record cannot be read.
     """
-    mlflow = tracker("mlflow", "mlflow")
+    mlflow = library("mlflow", "mlflow")
     active = mlflow.active_run()
     if run_id is None and active is None:
         message = "no run of MLflow is active; expected one: call `mlflow.start_run()` first, or give run_id"
@@ -42,7 +43,7 @@ def log_record(
     facts = record_facts(record, other)
     client = mlflow.MlflowClient()
     for name, text in facts.tags.items():
-        client.set_tag(run, name, text[:_MOST])
+        client.set_tag(run, name, text if len(text) <= _MOST else f"{text[: _MOST - 1]}…")
     with TemporaryDirectory() as folder:
         for path in (facts.record, *written(facts, folder)):
             client.log_artifact(run, path, _FOLDER)

@@ -7,7 +7,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
-from samebits.integrations._record_facts import record_facts, tracker, written
+from samebits.integrations._libraries import library
+from samebits.integrations._record_facts import record_facts, written
 
 if TYPE_CHECKING:
     import os
@@ -30,7 +31,7 @@ def log_record(
     Raises:
         SamebitsError: wandb is not installed, no run is active, or a record cannot be read.
     """
-    wandb = tracker("wandb", "wandb")
+    wandb = library("wandb", "wandb")
     run = wandb.run if run is None else run
     if run is None:
         message = "no run of wandb is active; expected one: call `wandb.init()` first, or give run"
