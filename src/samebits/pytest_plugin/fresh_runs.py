@@ -6,37 +6,27 @@ import os
 import re
 import shutil
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from samebits._text.option_names import Interface
-from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.errors import SamebitsError, pointer
 from samebits.pytest_plugin.repeated_call import CALL_VARIABLE, RepeatedCall
 from samebits.recording.naming import DEFAULT_FOLDER, make_next_free
 from samebits.recording.runner import Target
-from samebits.records.notes import Note, NoteCode
-from samebits.records.reader import RecordReader
-from samebits.report import text
-from samebits.report.style import Style
+from samebits.report.calls import rendered
 from samebits.switches.switch import Control
 from samebits.switches.table import environment_for
-from samebits.verification import VerifyRequest, verify, verify_records
-from samebits.verification.preconditions import COMPARED_KINDS, check_writable
+from samebits.verification import VerifyRequest, verify
+from samebits.verification.preconditions import check_writable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from samebits.pytest_plugin.repeated_call import Start
-    from samebits.verification import Verification
 
 _MODULE = "samebits.pytest_plugin.run_test"
 _MOST_CHARACTERS = 80
-# What differs between the runs because they are to differ in it.
-_OF_STRESS = (NoteCode.STRESS, NoteCode.ENVIRONMENT, NoteCode.MORE_OF_ENVIRONMENT)
-_OF_BUDGET = (NoteCode.OUT_OF_TIME, NoteCode.OPS_TAKE_TOO_LONG)
-_BUDGET = "--samebits-budget"  # what the option of `verify` is called here
 
 
 @dataclass(frozen=True)
@@ -139,52 +129,6 @@ def check_repeating(site: CallSite, *, runs: int, seed: int | None, state_only: 
         return rendered(result, state_only=state_only)
 
     return report_of(site, judge)
-
-
-def rendered(
-    result: Verification, *, state_only: bool = False, interface: Interface = Interface.ASSERT_REPEATABLE
-) -> str:
-    """Return the report of a verification; empty where the runs were identical.
-
-    Args:
-        result: of the verification.
-        state_only: values that are only read out may differ.
-        interface: the call that was judged.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C ended it.
-    """
-    comparison = result.comparison
-    if result.interrupted:
-        raise KeyboardInterrupt
-    if comparison.identical or (state_only and comparison.state == "identical"):
-        return ""
-    kept = tuple(
-        Note.of(note.code, *note.arguments, _BUDGET) if note.code in _OF_BUDGET else note
-        for note in comparison.notes
-        if note.code not in _OF_STRESS
-    )
-    shown = replace(result, comparison=replace(comparison, notes=kept))
-    report = text.render(shown, Style(interface=interface), os.getcwd())
-    return f"{report}\n{comparison.failure}" if comparison.failure else report
-
-
-def compared(first: str, second: str, name: str) -> Verification:
-    """Compare two records of calls; where both hold nothing that is compared, that is no verdict.
-
-    Args:
-        first: path of one record.
-        second: path of the other.
-        name: of what was called, in words.
-    """
-    result = verify_records(first, second)
-    with RecordReader(first) as record:
-        has_values = any(True for _ in record.events(tuple(COMPARED_KINDS)))
-    if has_values or not result.comparison.identical:
-        return result
-    reason = Reason.of(ReasonCode.NOTHING_COMPARED, name)
-    comparison = replace(result.comparison, verdict="not_judged", state="not_judged", reason=reason)
-    return replace(result, comparison=comparison)
 
 
 def control_variables(control: Control | None) -> dict[str, str]:

@@ -20,7 +20,7 @@ from samebits.commands.lock.settings import settings_of_lock, those_needed
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.environment import table_at
 from samebits.errors import SamebitsError
-from samebits.pytest_plugin.fresh_runs import compared, control_variables, report_of
+from samebits.pytest_plugin.fresh_runs import control_variables, report_of
 from samebits.recording.naming import DEFAULT_FOLDER
 from samebits.recording.settings import Inventory, RecordingSettings
 from samebits.report import lock_text
@@ -28,6 +28,7 @@ from samebits.report.reasons import sentence_or_none
 from samebits.report.style import Style
 from samebits.switches.switch import ONLY_PORTABLE, Control
 from samebits.verification.preconditions import has_failed
+from samebits.verification.repeated_calls import compared
 from samebits.verification.runs import Job, Script, run_jobs
 
 if TYPE_CHECKING:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, TypeVar
 from samebits._text.option_names import Interface
 from samebits.errors import SamebitsError
 from samebits.portable.backends.library import BACKEND_VARIABLE, find_library, open_library
-from samebits.pytest_plugin.fresh_runs import compared, control_variables, rendered, report_of
+from samebits.pytest_plugin.fresh_runs import control_variables, report_of
 from samebits.recording.settings import RecordingSettings
 from samebits.records.kinds import Level
+from samebits.report.calls import rendered
 from samebits.report.reasons import sentence_or_none
 from samebits.switches.switch import ONLY_PORTABLE, Control
 from samebits.verification.preconditions import nothing_to_compare
+from samebits.verification.repeated_calls import compared
 from samebits.verification.runs import Job, Script, run_jobs
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pytest
 
 from samebits.errors import SamebitsError
 from samebits.pytest_plugin.plugin import PLAYER
-from samebits.pytest_plugin.recorded_result import record_result
 from samebits.pytest_plugin.repeated_call import CALL_VARIABLE, RepeatedCall
+from samebits.recording.recorded_result import record_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
