@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "DataLoader": ("samebits.data.loader", "DataLoader"),
+    "load_ipython_extension": ("samebits.integrations.notebook", "load_ipython_extension"),
+    "unload_ipython_extension": ("samebits.integrations.notebook", "unload_ipython_extension"),
     "compare": ("samebits.report.compared", "compare"),
     "record": ("samebits.recording.session", "record"),
     "tap": ("samebits.recording.taps", "tap"),

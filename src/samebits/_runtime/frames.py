@@ -21,7 +21,7 @@ from samebits._torch.core import COMPILER_WRAPPERS, ENGINE_FUNCTION
 from samebits.errors import SamebitsWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterator
+    from collections.abc import Callable, Collection, Generator, Iterator
     from types import CodeType, FrameType, TracebackType
 
 _OWN_PACKAGES = frozenset(("builtins", "numpy", "samebits", "torch"))
@@ -98,10 +98,12 @@ class Program:
 
     Attributes:
         folders: of its packages, real paths that end in a separator; the path of a module that is one file.
+        cell_name: gives what a notebook calls the cell that a file name stands for; empty for a file.
     """
 
     def __init__(self) -> None:
         self.folders: tuple[str, ...] = ()
+        self.cell_name: Callable[[str], str] = lambda _: ""
 
 
 PROGRAM = Program()
@@ -234,7 +236,7 @@ def frame_below_compiler(frame: FrameType) -> FrameType:
 def site_of(code: CodeType, line: int) -> Site:
     """Return the site of a line of that code."""
     name = getattr(code, "co_qualname", code.co_name)  # co_qualname is new in Python 3.11
-    return Site(os.path.abspath(code.co_filename), line, name)
+    return Site(PROGRAM.cell_name(code.co_filename) or os.path.abspath(code.co_filename), line, name)
 
 
 def nearest_site(ranks: FrameRanks, frame: FrameType | None = None) -> Site | None:

@@ -14,6 +14,8 @@ class Interface(Enum):
     """The call of that name in a test."""
     ASSERTION = auto()
     """Another call of the pytest fixture."""
+    CELL = auto()
+    """The cell magic of a notebook."""
 
     def kill_at(self, *steps: int) -> str:
         """Return the option that kills runs after these steps, as it is written there."""

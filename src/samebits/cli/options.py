@@ -25,14 +25,14 @@ from samebits.verification.preconditions import refuse_missing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from samebits.cli.script_parser import ScriptParser
+    from samebits.cli.script_parser import CommandParser, ScriptParser
     from samebits.recording.runner import Target
     from samebits.recording.settings import RecordingSettings
 
 _JOINT = "\xa0"  # lines are not broken there
 
 
-def add_control_options(parser: ScriptParser, *, brief: bool = False) -> None:
+def add_control_options(parser: CommandParser, *, brief: bool = False) -> None:
     """Add `--seed` and the options that go with it.
 
     Args:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from samebits.determinism._drift import Drift
-    from samebits.determinism.activation import ActivationReport
+    from samebits.determinism.activation import ActivationReport, Warn
 
 
 class Determinism:
@@ -29,10 +29,12 @@ class Determinism:
 
     Args:
         control: the control to apply.
+        warn: see `Activation`.
     """
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: Control, warn: Warn | None = None) -> None:
         self._control = control
+        self._warn = warn
         self._step_hook: Any = None
         self._depth = 0
         self._begin()
@@ -76,7 +78,7 @@ class Determinism:
             raise SamebitsError(text, slug="nondeterministic-op") from error
 
     def _begin(self) -> None:
-        self._activation = Activation(self._control, fresh_process=False)
+        self._activation = Activation(self._control, fresh_process=False, warn=self._warn)
         self._explainer = ErrorExplainer()
         self._activation.start()
         try:

@@ -7,12 +7,19 @@ import io
 import sys
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from samebits.records.kinds import EventKind
+from samebits.rng.active import PROCESS
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from samebits._runtime.frames import Site
 
 _DEEPEST = 20
+_PLAIN = (bool, int, float, complex, str, bytes, bytearray)
 
 
 def record_result(result: Any) -> None:
@@ -95,3 +102,39 @@ def _of_bytes(data: bytes) -> Any:
 
     torch: Any = sys.modules["torch"]
     return torch.tensor(list(digest_bytes(data)), dtype=torch.uint8)
+
+
+@dataclass(frozen=True)
+class NamedValue:
+    """A value that code leaves behind.
+
+    Args:
+        name: of the variable.
+        value: any value.
+        site: the line that made it; None if that is not known.
+    """
+
+    name: str
+    value: Any
+    site: Site | None = None
+
+
+def record_values(values: Iterable[NamedValue]) -> None:
+    """Have the recording of this process see values; without one nothing happens.
+
+    A number or a text counts as read out: no state depends on it. All else counts as `record_result` says.
+
+    Args:
+        values: the values.
+    """
+    import torch  # noqa: F401 - what is recorded are tensors
+
+    recording: Any = PROCESS.recording
+    if recording is None:
+        return
+    for each in values:
+        kind = EventKind.READ if isinstance(each.value, _PLAIN) else EventKind.SAVE
+        with recording.paused():  # what makes tensors of them is no part of the code
+            leaves = list(_leaves(each.value, each.name, 0))
+        if leaves:
+            recording.record_value(kind, f"variable {each.name}", each.site, dict(leaves))

@@ -17,7 +17,7 @@ from samebits._text.masking import Masker
 from samebits._torch.core import COMPILER_RULES, compiled_graphs, hide_from_compiler
 from samebits.environment.distributed import KEY as RANKS
 from samebits.environment.files import digest_data
-from samebits.recording._recorder import Recorder, TensorReader
+from samebits.recording._recorder import Recorder, TensorReader, recordable
 from samebits.recording._scalars import ValueLog
 from samebits.recording._steps import ReferenceLimit, SchedulingNoise, StepLimit
 from samebits.recording.probes.data_files import DataFilesProbe
@@ -27,7 +27,7 @@ from samebits.recording.probes.tap_events import TapProbe
 from samebits.recording.settings import VALUE_BYTES, RecordingSettings
 from samebits.recording.terminal_row import Progress, show_digesting
 from samebits.records.events import RunInfo
-from samebits.records.kinds import Level
+from samebits.records.kinds import Level, Role
 from samebits.records.notes import Note, NoteCode, RecordedPart
 from samebits.records.writer import FLUSH_SECONDS, RecordWriter
 from samebits.rng.active import PROCESS
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from samebits._runtime.frames import Site
     from samebits.recording.probes.assembly import ProbeSet
     from samebits.records.events import TensorInfo
+    from samebits.records.kinds import EventKind
 
 _MOST_NAMED = 5  # children, steps that did not repeat
 _MOST_CHARACTERS = 80  # of a command
@@ -243,6 +244,22 @@ class RecordingSession:
     def paused(self) -> contextlib.AbstractContextManager[None]:
         """Return a context in which nothing is recorded."""
         return self.recorder.paused()
+
+    def record_value(self, kind: EventKind, op: str, site: Site | None, parts: dict[str, Any]) -> None:
+        """Record a value that the code leaves behind.
+
+        Args:
+            kind: of the event.
+            op: what it is called in reports.
+            site: the line that made it.
+            parts: its tensors, by their names.
+        """
+        recorder, tensors = self.recorder, list(parts.values())
+        if recorder.active and recordable(tensors):
+            with recorder.recording(RecordedPart.SAVE):
+                layout, digests = recorder.observe(Role.VALUE, tuple(parts), tensors)
+                number = None if site is None else self.writer.site(site)
+                recorder.event(kind, op, number, layout, digests, tensors)
 
     def note_mismatch(self, *facts: str) -> None:
         """Note that executions of one step did not give the same bits.

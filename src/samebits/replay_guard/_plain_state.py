@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections import deque
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits._runtime.containers import CONTAINERS, are_same, contents, refill
 from samebits._runtime.frames import USER, FrameRanks
 from samebits._torch.core import version_of
 from samebits.digest.values import is_array
@@ -21,9 +21,8 @@ from samebits.errors import SamebitsError
 from samebits.replay_guard._tensor_state import copy_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-_CONTAINERS = (list, dict, set, deque, bytearray)
 _DEEPEST = 3
 _MOST_ELEMENTS = 100_000
 _MOST_SEARCHED = 256
@@ -87,8 +86,8 @@ class PlainState:
         for variables, name, value in self._names:
             if variables.get(name, _MISSING) is not value:
                 variables[name] = value
-        for container, contents in self._containers:
-            _refill(container, contents)
+        for container, before in self._containers:
+            _refill(container, before)
         self._restore_numbers()
 
     def _restore_numbers(self) -> None:
@@ -133,7 +132,7 @@ class PlainState:
         elif is_array(value):
             if getattr(value, "nbytes", _SMALL_BYTES) < _SMALL_BYTES and value.flags.writeable:
                 self._arrays.append((value, value.copy()))
-        elif isinstance(value, _CONTAINERS):
+        elif isinstance(value, CONTAINERS):
             self._look_inside(name, value, depth)
         elif isinstance(value, torch.nn.Module):
             self._look_into(value, depth)
@@ -208,27 +207,17 @@ def _shallow(container: Any) -> Any:
     if isinstance(container, list):
         start = 0 if len(container) <= _MOST_ELEMENTS else len(container) - _TAIL
         return start, container[start:]
-    return dict(container) if isinstance(container, dict) else list(container)
+    return contents(container)
 
 
-def _refill(container: Any, contents: Any) -> None:
+def _refill(container: Any, before: Any) -> None:
     """Put elements back where they are not the same objects any more."""
-    if isinstance(container, list):
-        start, items = contents
-        if not _are_same(container[start:], items):
-            container[start:] = items
-    elif isinstance(container, dict):
-        if list(container) != list(contents) or not _are_same(container.values(), contents.values()):
-            container.clear()
-            container.update(contents)
-    elif not _are_same(container, contents):
-        container.clear()
-        add = container.update if isinstance(container, set) else container.extend
-        add(contents)
-
-
-def _are_same(a: Collection[Any], b: Collection[Any]) -> bool:
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+    if not isinstance(container, list):
+        refill(container, before)
+        return
+    start, items = before
+    if not are_same(container[start:], items):
+        container[start:] = items
 
 
 def _functions(function: Any) -> Iterator[FunctionType]:

@@ -13,6 +13,7 @@ from samebits.report.style import Style
 from samebits.verification.repeated_calls import passes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from samebits.verification.results import Verification
@@ -45,6 +46,24 @@ def rendered(
         raise KeyboardInterrupt
     if passes(result, state_only=state_only):
         return ""
+    return report_on(result, Style(interface=interface), removed=removed)
+
+
+def report_on(
+    result: Verification,
+    style: Style,
+    *,
+    removed: Path | None = None,
+    cells: Mapping[str, tuple[str, ...]] = text.NO_CELLS,
+) -> str:
+    """Return the report of a verification, whatever it found.
+
+    Args:
+        result: of the verification.
+        style: width, colour and the call that was judged.
+        removed: see `rendered`.
+        cells: see `Sources`.
+    """
     comparison = result.comparison
     kept = tuple(
         Note.of(note.code, *note.arguments, _BUDGET) if note.code in _OF_BUDGET else note
@@ -52,7 +71,7 @@ def rendered(
         if note.code not in _OF_STRESS
     )
     shown = replace(result, comparison=replace(comparison, notes=kept))
-    report = text.render(shown, Style(interface=interface), os.getcwd())
+    report = text.render(shown, style, os.getcwd(), cells=cells)
     if removed is not None:
         lines = [line for line in report.splitlines() if os.fspath(removed) not in line]
         report = "\n".join(lines).rstrip()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 120  # of the failure of a rank
 _NOT_LOADED = (126, 127)  # of the dynamic loader, and of a shell that stands for the interpreter
-_UNTRAINED = " (the script trains nothing: each value that it reads out is a step)"
+_UNTRAINED = " (nothing is trained: each value that is read out is a step)"
 # torch refuses some things while a dispatch mode is on, such as tracing a module.
 _OP_HINT = (
     "; some code does not run while every operation is recorded: leave out `--level op` to compare its steps"

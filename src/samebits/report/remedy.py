@@ -40,11 +40,13 @@ class Sources:
         folder: the working folder; paths are shown relative to it.
         own: the runs were made by this command; otherwise the records may come from a stranger.
         replaced: by real path, the contents that the runs had of files that this command has changed since.
+        cells: the lines of a notebook's cells, by what sites call them.
     """
 
     folder: str
     own: bool = False
     replaced: Mapping[str, bytes] = field(default_factory=dict)
+    cells: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def source_line(site: Site, sources: Sources) -> str:
@@ -62,11 +64,12 @@ def source_lines(site: Site, sources: Sources, around: int) -> list[tuple[int, s
         around: how many lines before it and after it.
     """
     try:
-        path = _allowed(site.file, sources)
-        if not path or not 0 < site.line <= _MOST_LINES:
+        cell = sources.cells.get(site.file)
+        path = "" if cell is not None else _allowed(site.file, sources)
+        if not (path or cell) or not 0 < site.line <= _MOST_LINES:
             return []
-        first = max(1, site.line - around)
-        texts = _lines(_contents(path, sources), first, site.line + around)
+        first, last = max(1, site.line - around), site.line + around
+        texts = list(cell[first - 1 : last]) if cell else _lines(_contents(path, sources), first, last)
     except (OSError, ValueError, SyntaxError, LookupError):  # a name with a NUL, an unknown encoding
         return []
     if first + len(texts) <= site.line:  # the file is shorter by now

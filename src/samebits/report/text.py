@@ -20,18 +20,27 @@ from samebits.report.verdict_text import is_listed, reported_lines, verdict_line
 from samebits.verification.results import Purpose
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from samebits._runtime.frames import Site
     from samebits.comparison.results import Comparison, Finding
     from samebits.verification.results import Verification
 
 _MOST_FINDINGS = 4
+NO_CELLS: Mapping[str, tuple[str, ...]] = {}
+"""For a program that is no notebook."""
 _MOST_NOTES = 4
 _NOTE_LINES = 2
 
 
-def render(result: Verification, style: Style, folder: str, *, verbose: bool = False) -> str:
+def render(
+    result: Verification,
+    style: Style,
+    folder: str,
+    *,
+    verbose: bool = False,
+    cells: Mapping[str, tuple[str, ...]] = NO_CELLS,
+) -> str:
     """Return the whole report.
 
     Args:
@@ -39,8 +48,9 @@ def render(result: Verification, style: Style, folder: str, *, verbose: bool = F
         style: colour and width.
         folder: paths are shown relative to it.
         verbose: include all evidence.
+        cells: see `Sources`.
     """
-    return joined(blocks(result, style, folder, verbose=verbose))
+    return joined(blocks(result, style, folder, verbose=verbose, cells=cells))
 
 
 @dataclass(frozen=True)
@@ -87,7 +97,13 @@ def first_answer(result: Verification, style: Style, folder: str) -> list[Block]
 
 
 def blocks(
-    result: Verification, style: Style, folder: str, *, verbose: bool = False, likely: bool = False
+    result: Verification,
+    style: Style,
+    folder: str,
+    *,
+    verbose: bool = False,
+    likely: bool = False,
+    cells: Mapping[str, tuple[str, ...]] = NO_CELLS,
 ) -> list[Block]:
     """Return the report in blocks: the verdict, the first origin, its cause, what to do, and the rest.
 
@@ -97,10 +113,11 @@ def blocks(
         folder: paths are shown relative to it.
         verbose: include all evidence.
         likely: mark a cause that no run has proven.
+        cells: see `Sources`.
     """
     comparison = result.comparison
     replaced = result.fix.replaced() if result.fix is not None else {}
-    sources = Sources(folder, own=bool(result.seconds), replaced=replaced)
+    sources = Sources(folder, own=bool(result.seconds), replaced=replaced, cells=cells)
     report = [_block([*verdict_lines(result, style), *reported_lines(comparison, style, sources)])]
     if comparison.findings and not is_listed(comparison):
         first, other = comparison.findings[0], len(result.compared)

@@ -23,6 +23,7 @@ COLOURS: Mapping[Verdict, str] = {"identical": "green", "different": "red", "not
 _MOST = 6
 _LEAVING_OUT = {
     Interface.COMMAND: " With --state-only the exit status is 0.",
+    Interface.CELL: " With --state-only they do not count.",
     Interface.ASSERT_REPEATABLE: " With state_only=True the assertion passes.",
 }
 _READS = {"repr": "printed", "format": "formatted"}

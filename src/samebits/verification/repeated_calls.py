@@ -16,6 +16,7 @@ from samebits.recording.settings import RecordingSettings
 from samebits.records.kinds import Level
 from samebits.records.reader import RecordReader
 from samebits.rng.states import isolated, restore_states, save_states, seed_sources
+from samebits.switches.switch import ONLY_PORTABLE
 from samebits.verification._judge import verify_records
 from samebits.verification.preconditions import COMPARED_KINDS
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
+    from samebits.determinism.activation import Warn
+    from samebits.determinism.context import Determinism
     from samebits.rng.states import SourceState
     from samebits.switches.switch import Control
     from samebits.verification.results import ScriptRun, Verification
@@ -39,6 +42,7 @@ class CallsRequest:
         state_only: values that are only read out may differ.
         same_generators: each call begins with the generators that are there before the first. Otherwise those
             after the first begin with others, so that what relies on them gives other bits.
+        warn: see `Activation`.
     """
 
     name: str
@@ -46,6 +50,7 @@ class CallsRequest:
     control: Control | None = None
     state_only: bool = False
     same_generators: bool = False
+    warn: Warn | None = None
 
 
 class RepeatedCalls:
@@ -86,7 +91,7 @@ class RepeatedCalls:
             self.result = replace(result, runs=runs)
             if not self.passes:
                 break
-        if not self.passes:
+        if self.result is not None and not self.passes and _differs(self.result):
             yield from self._with_operations(runs)
 
     def _with_operations(self, runs: tuple[ScriptRun, ...]) -> Iterator[AbstractContextManager[None]]:
@@ -94,7 +99,7 @@ class RepeatedCalls:
         for path in (first, second):
             yield self._call(path, Level.OP)
         result = compared(str(first), str(second), self._request.name)
-        if not passes(result, state_only=self._request.state_only):
+        if _differs(result):
             self.result = replace(result, runs=runs)
 
     @contextlib.contextmanager
@@ -104,7 +109,7 @@ class RepeatedCalls:
             restore_states(self._states, strict=False)
         elif self._made > 1:
             seed_sources(secrets.randbits(63))
-        with _controlled(self._request.control), _recorded(path, level):
+        with controlled(self._request.control, self._request.warn), _recorded(path, level):
             yield
 
 
@@ -147,6 +152,10 @@ def passes(result: Verification, *, state_only: bool) -> bool:
     return result.comparison.identical or (state_only and result.comparison.state == "identical")
 
 
+def _differs(result: Verification) -> bool:
+    return result.comparison.verdict == "different"
+
+
 @contextlib.contextmanager
 def _recorded(path: Path, level: Level) -> Iterator[None]:
     """Record the block as if a process began with it: earlier seeds of generators are none of its own."""
@@ -161,9 +170,25 @@ def _recorded(path: Path, level: Level) -> Iterator[None]:
     session.finish()
 
 
-def _controlled(control: Control | None) -> AbstractContextManager[object]:
-    if control is None:
-        return contextlib.nullcontext()
-    from samebits.determinism.context import Determinism
+@contextlib.contextmanager
+def controlled(control: Control | None, warn: Warn | None = None) -> Iterator[Determinism | None]:
+    """Put a block in this process under control, portable mode too if that is part of it.
 
-    return Determinism(control)
+    Args:
+        control: what is asked for; None for nothing.
+        warn: see `Activation`.
+
+    Yields:
+        The control of the process; None without.
+    """
+    with contextlib.ExitStack() as stack:
+        active: Determinism | None = None
+        if control is not None and control != ONLY_PORTABLE:
+            from samebits.determinism.context import Determinism
+
+            active = stack.enter_context(Determinism(control, warn))
+        if control is not None and control.portable:
+            from samebits.portable.activation import portable
+
+            stack.enter_context(portable())
+        yield active

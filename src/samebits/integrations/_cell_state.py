@@ -1,0 +1,291 @@
+"""The state that a cell begins with: taken before it, and put back in place so that the cell can run again.
+
+Variables keep their objects. Of what a cell can reach by the names in it, contents are put back too: tensors,
+arrays, generators, containers, and the attributes of any objects, such as models and optimizers.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import re
+import sys
+from dataclasses import dataclass
+from types import BuiltinMethodType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any
+
+from samebits._runtime.containers import CONTAINERS
+from samebits._runtime.frames import USER, FrameRanks
+from samebits.commands.cell_facts import Left, NotRestored
+from samebits.digest.values import is_array
+from samebits.integrations._parts import (
+    ArrayPart,
+    AttributePart,
+    ContainerPart,
+    GeneratorPart,
+    Part,
+    SpacePart,
+    StoragePart,
+    TablePart,
+    TensorPart,
+)
+from samebits.rng.generator_objects import family_of
+
+_MOST = 1_000_000  # objects
+_ATOMS = (str, bytes, int, float, complex, type(None), type(Ellipsis), CodeType, range, slice)
+# Of the program that runs the notebook, and what a cell changes there is not the notebook's state.
+_NOT_OURS = frozenset({
+    "IPython", "ipykernel", "traitlets", "zmq", "tornado", "jupyter_client", "asyncio", "threading",
+    "_thread", "logging", "weakref", "samebits", "concurrent", "selectors", "importlib",
+})  # fmt: skip
+_EMPTY = object()
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The state at one moment.
+
+    Args:
+        values: of the parts.
+    """
+
+    values: tuple[Any, ...]
+
+
+class CellState:
+    """What a cell can change, found before it runs.
+
+    Args:
+        variables: the notebook's.
+        text: of the cell: by the names in it, it reaches what it can change.
+    """
+
+    def __init__(self, variables: dict[str, Any], text: str) -> None:
+        self._variables = variables
+        self._parts: list[tuple[str, Part]] = [("", SpacePart(variables))]
+        self._seen: dict[int, Any] = {id(variables): variables}
+        self._storages: dict[int, Any] = {}
+        self._waiting: list[tuple[str, Any]] = []
+        self._left: dict[tuple[str, Left], NotRestored] = {}
+        names = [name for name in dict.fromkeys(_WORD.findall(text)) if name in variables]
+        self.names = tuple(names)
+        self._waiting += [(name, variables[name]) for name in reversed(names)]
+        while self._waiting and len(self._seen) < _MOST:
+            self._look(*self._waiting.pop())
+        if self._waiting:
+            self._leave(self._waiting[-1][0], Left.TOO_MANY)
+
+    def not_restored(self, before: Reading, after: Reading) -> tuple[NotRestored, ...]:
+        """Return what cannot be put back; a table only if a run has changed it.
+
+        Args:
+            before: the state before a run.
+            after: the state after it.
+        """
+        pairs = zip(self._parts, before.values, after.values, strict=True)
+        tables = [name for (name, part), a, b in pairs if isinstance(part, TablePart) and a is not b]
+        return (*self._left.values(), *(NotRestored(name, Left.TABLE) for name in dict.fromkeys(tables)))
+
+    def read(self, before: Reading | None = None) -> Reading:
+        """Return the present state.
+
+        Args:
+            before: an earlier state; contents that are the same are not copied again.
+        """
+        earlier = (None,) * len(self._parts) if before is None else before.values
+        return Reading(tuple(part.read(old) for (_, part), old in zip(self._parts, earlier, strict=True)))
+
+    def restore(self, reading: Reading) -> None:
+        """Put a state back."""
+        for (_, part), value in zip(self._parts, reading.values, strict=True):
+            part.write(value)
+
+    def changed(self, before: Reading, after: Reading) -> tuple[str, ...]:
+        """Return the variables that are there after a run and are new, hold other objects, or changed."""
+        old, new = before.values[0], after.values[0]
+        names = dict.fromkeys(name for name, value in new.items() if old.get(name, self) is not value)
+        pairs = zip(self._parts, before.values, after.values, strict=True)
+        names.update(dict.fromkeys(name for (name, _), a, b in pairs if a is not b))
+        return tuple(name for name in names if name in new and not name.startswith("_"))
+
+    def _leave(self, name: str, kind: Left) -> None:
+        self._left.setdefault((name, kind), NotRestored(name, kind))
+
+    def _look(self, name: str, value: Any) -> None:
+        kind = type(value)
+        if issubclass(kind, _ATOMS) or id(value) in self._seen:
+            return
+        self._seen[id(value)] = value
+        if kind.__module__.partition(".")[0] in _NOT_OURS:
+            return
+        left = _kind_left(value)
+        if left is not None:
+            self._leave(name, left)
+        parts, children = _taken_apart(value)
+        self._parts += [(name, part) for part in parts]
+        self._waiting += [(name, child) for child in children]
+        if hasattr(kind, "untyped_storage"):
+            self._look_at_memory(name, value)
+
+    def _look_at_memory(self, name: str, tensor: Any) -> None:
+        try:
+            storage = tensor.untyped_storage()
+            key = storage.data_ptr()
+        except (NotImplementedError, RuntimeError):  # sparse, or a class that keeps its memory to itself
+            return
+        if key and key not in self._storages:
+            self._storages[key] = storage
+            self._parts.append((name, StoragePart(storage)))
+
+
+def _kind_left(value: Any) -> Left | None:
+    """Return what an object is that cannot be put back; None for any other."""
+    kind = type(value)
+    if hasattr(kind, "untyped_storage"):
+        return None if value.is_leaf else Left.GRAPH
+    if hasattr(kind, "cache_info"):
+        return Left.CACHE
+    if issubclass(kind, io.IOBase):
+        is_read = value not in (sys.__stdin__, sys.stdin) and not value.closed and value.readable()
+        return Left.FILE if is_read else None
+    is_iterator = any(hasattr(kind, name) for name in ("__next__", "__anext__", "cr_frame"))
+    # An iterator of a class written in Python has attributes, which are put back.
+    return Left.ITERATOR if is_iterator and _space(value) is None and not _members(_kind(value)) else None
+
+
+def _taken_apart(value: Any) -> tuple[list[Part], list[Any]]:
+    """Return the parts of an object, and the objects that it holds."""
+    kind = type(value)
+    if issubclass(kind, ModuleType):
+        space = vars(value)
+        return ([SpacePart(space)], list(space.values())) if _is_of_user(value.__name__) else ([], [])
+    if issubclass(kind, type):
+        return _of_class(value) if _is_of_user(value.__module__) else ([], [])
+    if issubclass(kind, FunctionType):
+        return _of_function(value)
+    if issubclass(kind, (MethodType, BuiltinMethodType)):
+        return [], [getattr(value, "__self__", None), getattr(value, "__func__", None)]
+    parts, children = _of_instance(value)
+    own, held = _contents_of(value)
+    return parts + own, children + held
+
+
+def _contents_of(value: Any) -> tuple[list[Part], list[Any]]:
+    """Return the parts that an object has beside its attributes, and the objects that it holds there."""
+    kind = type(value)
+    if issubclass(kind, CONTAINERS):
+        held = list(dict.values(value)) if issubclass(kind, dict) else list(value)
+        return [ContainerPart(value)], held
+    if issubclass(kind, (tuple, frozenset, functools.partial)):
+        return [], [value.func, value.args, value.keywords] if hasattr(kind, "func") else list(value)
+    if hasattr(kind, "untyped_storage"):
+        return [TensorPart(value)], [value.grad if value.is_leaf else None]
+    if is_array(value):
+        held = value.ravel().tolist() if value.dtype.hasobject else []
+        return [ArrayPart(value)] if value.flags.writeable else [], held
+    is_table = kind.__module__.partition(".")[0] == "pandas" and hasattr(kind, "equals")
+    table: list[Part] = [TablePart(value)] if is_table else []
+    return [GeneratorPart(value)] if family_of(value) else table, []
+
+
+def _of_instance(value: Any) -> tuple[list[Part], list[Any]]:
+    parts: list[Part] = []
+    children: list[Any] = []
+    space = _space(value)
+    if space is not None:
+        parts.append(SpacePart(space))
+        children += space.values()
+    members = _members(_kind(value))
+    if members:
+        held = functools.partial(_slots, members, value)
+        put = functools.partial(_set_slot, members, value)
+        parts.append(AttributePart(held, put, functools.partial(_delete_slot, members, value)))
+        children += held().values()
+    if _is_of_user(type(value).__module__):
+        children.append(type(value))
+    return parts, children
+
+
+def _of_function(function: FunctionType) -> tuple[list[Part], list[Any]]:
+    parts: list[Part] = [SpacePart(function.__dict__)]
+    children: list[Any] = [function.__defaults__, function.__kwdefaults__, *function.__dict__.values()]
+    for cell in function.__closure__ or ():
+        part = AttributePart.of_cell(cell)
+        parts.append(part)
+        children += part.read().values()
+    if _is_of_user(function.__module__ or ""):
+        space = function.__globals__
+        if space.get("__name__") != "__main__":  # of a module of the user's
+            parts.append(SpacePart(space))
+        children += [space[name] for name in _names_of(function.__code__) if name in space]
+    return parts, children
+
+
+def _of_class(kind: type[Any]) -> tuple[list[Part], list[Any]]:
+    def held() -> dict[str, Any]:
+        return {name: value for name, value in vars(kind).items() if not name.startswith("__")}
+
+    put = functools.partial(type.__setattr__, kind)
+    functions = [getattr(value, "__func__", getattr(value, "fget", value)) for value in vars(kind).values()]
+    bases = [base for base in kind.__mro__[1:] if _is_of_user(base.__module__)]
+    return [AttributePart(held, put, functools.partial(type.__delattr__, kind))], [*functions, *bases]
+
+
+def _space(value: Any) -> dict[str, Any] | None:
+    """Return the attributes of an object; None when it has none."""
+    try:
+        space = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return space if type(space) is dict else None
+
+
+def _kind(value: Any) -> Any:
+    return type(value)
+
+
+@functools.lru_cache(maxsize=4096)
+def _members(kind: Any) -> dict[str, MemberDescriptorType]:
+    """Return the slots of a class that is written in Python."""
+    slots = [vars(each) for each in kind.__mro__ if "__slots__" in vars(each)]
+    return {
+        name: member
+        for space in slots
+        for name, member in space.items()
+        if isinstance(member, MemberDescriptorType) and name not in ("__dict__", "__weakref__")
+    }
+
+
+def _slots(members: dict[str, Any], value: Any) -> dict[str, Any]:
+    held = {name: _slot(member, value) for name, member in members.items()}
+    return {name: content for name, content in held.items() if content is not _EMPTY}
+
+
+def _slot(member: Any, value: Any) -> Any:
+    try:
+        return member.__get__(value)
+    except AttributeError:  # it is empty
+        return _EMPTY
+
+
+def _set_slot(members: dict[str, Any], value: Any, name: str, content: Any) -> None:
+    members[name].__set__(value, content)
+
+
+def _delete_slot(members: dict[str, Any], value: Any, name: str) -> None:
+    members[name].__delete__(value)
+
+
+def _names_of(code: CodeType) -> tuple[str, ...]:
+    inner = [name for each in code.co_consts if isinstance(each, CodeType) for name in _names_of(each)]
+    return tuple(dict.fromkeys((*code.co_names, *inner)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_of_user(module: str) -> bool:
+    """Tell whether a module is the notebook or a file of the user's own."""
+    if module == "__main__":
+        return True
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return file is not None and FrameRanks().rank_of_file(file) == USER
