@@ -184,7 +184,8 @@ class FrameRanks:
 
     def rank_of_file(self, filename: str) -> int:
         """Return the rank of the code in a file."""
-        if filename.startswith("<") and not filename.startswith(("<stdin", "<ipython", "<cell")):
+        shown = filename.startswith(("<stdin", "<ipython", "<cell"))
+        if filename.startswith("<") and not (shown or PROGRAM.cell_name(filename)):
             return OWN
         path = os.path.realpath(filename)
         if path.startswith(self._own):

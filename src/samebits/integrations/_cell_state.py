@@ -33,12 +33,14 @@ from samebits.rng.generator_objects import family_of
 
 _MOST = 1_000_000  # objects
 _ATOMS = (str, bytes, int, float, complex, type(None), type(Ellipsis), CodeType, range, slice)
-# Of the program that runs the notebook, and what a cell changes there is not the notebook's state.
+# Of the program that runs the notebook, or half of what they are is in the system or in another process.
 _NOT_OURS = frozenset({
     "IPython", "ipykernel", "traitlets", "zmq", "tornado", "jupyter_client", "asyncio", "threading",
-    "_thread", "logging", "weakref", "samebits", "concurrent", "selectors", "importlib",
+    "_thread", "logging", "weakref", "samebits", "concurrent", "selectors", "importlib", "multiprocessing",
+    "subprocess", "socket", "queue", "_queue",
 })  # fmt: skip
 _EMPTY = object()
+_LOADERS = "torch.utils.data.dataloader"
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -122,9 +124,11 @@ class CellState:
         left = _kind_left(value)
         if left is not None:
             self._leave(name, left)
+        if kind.__module__ == _LOADERS and hasattr(kind, "__next__"):
+            return
         parts, children = _taken_apart(value)
         self._parts += [(name, part) for part in parts]
-        self._waiting += [(name, child) for child in children]
+        self._waiting += [(name, child) for child in children if not issubclass(type(child), _ATOMS)]
         if hasattr(kind, "untyped_storage"):
             self._look_at_memory(name, value)
 
@@ -150,8 +154,9 @@ def _kind_left(value: Any) -> Left | None:
         is_read = value not in (sys.__stdin__, sys.stdin) and not value.closed and value.readable()
         return Left.FILE if is_read else None
     is_iterator = any(hasattr(kind, name) for name in ("__next__", "__anext__", "cr_frame"))
-    # An iterator of a class written in Python has attributes, which are put back.
-    return Left.ITERATOR if is_iterator and _space(value) is None and not _members(_kind(value)) else None
+    # An iterator of a class written in Python has attributes, which are put back; a loader's has workers.
+    is_plain = _space(value) is None and not _members(_kind(value))
+    return Left.ITERATOR if is_iterator and (is_plain or kind.__module__ == _LOADERS) else None
 
 
 def _taken_apart(value: Any) -> tuple[list[Part], list[Any]]:

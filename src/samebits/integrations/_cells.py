@@ -122,7 +122,8 @@ class Cell:
             shell.showtraceback()
             self._fail(error, before=True)
             return False
-        text = "".join(f"# {line}\n" for line in self._head) + body
+        blank = self.body[: -len(self.body.lstrip())].count("\n")  # IPython takes these lines away
+        text = "".join(f"# {line}\n" for line in self._head) + "\n" * blank + body
         self._file = shell.compile.cache(text, self.number, raw_code=self.body)
         try:
             self._code = shell.transform_ast(shell.compile.ast_parse(text, filename=self._file))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from samebits.integrations._cell_state import CellState
@@ -84,10 +85,8 @@ class RepeatedCell:
         try:
             with repeated_calls(request) as calls:
                 for call in calls:
-                    run = await self._run(call)
-                    if self._left is None:
-                        self._left = _Left(run, self._state.read(self._before), save_states())
-                    if self._left.run.error is not None:
+                    await self._run(call)
+                    if self._left is not None and self._left.run.error is not None:
                         return None
             if calls.result is None:
                 return None
@@ -98,25 +97,30 @@ class RepeatedCell:
                 self._state.restore(self._left.state)
                 restore_states(self._left.generators, strict=False)
 
-    async def _run(self, call: AbstractContextManager[None]) -> CellRun:
+    async def _run(self, call: AbstractContextManager[None]) -> None:
         """Run the cell in the context of a call, from the state in which it began."""
         run: CellRun | None = None
-        if self._left is not None:
+        first = self._left is None
+        if not first:
             self._state.restore(self._before)
         try:
             with call:
-                run = await self._cell.run(shown=self._left is None)
+                run = await self._cell.run(shown=first)
+                record_values(partial(self._values, run))
                 run.raise_error()
-                record_values(self._values(run))
         except BaseException as error:
-            ended = isinstance(error, (KeyboardInterrupt, GeneratorExit)) and self._left is not None
-            if run is None or error is not run.error or ended:
+            if run is None or error is not run.error or (isinstance(error, KeyboardInterrupt) and not first):
                 raise
-        return run
 
     def _values(self, run: CellRun) -> list[NamedValue]:
-        """Return what a run leaves behind: variables that it bound or changed, and its last result."""
+        """Return what a run leaves behind: variables that it bound or changed, and its last result.
+
+        What the first run leaves is noted.
+        """
+        after = self._state.read(self._before)
+        if self._left is None:
+            self._left = _Left(run, after, save_states())
         sites, variables = self._cell.sites(), self._variables
-        changed = self._state.changed(self._before, self._state.read(self._before))
+        changed = self._state.changed(self._before, after)
         values = [NamedValue(name, variables[name], sites.get(name)) for name in changed]
         return values + [NamedValue(_RESULT, value) for value in run.values]

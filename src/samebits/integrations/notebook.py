@@ -103,7 +103,14 @@ class SamebitsMagics(Magics):
         verified = await RepeatedCell(shell.user_ns, cell).verify(replace(request, warn=self._warn))
         if verified is not None:
             texts = cell_texts(shell, cell)
-            print(verdict_on_cell(verified.result, verified.not_restored, texts, verified.records))
+            text = verdict_on_cell(
+                verified.result,
+                verified.not_restored,
+                texts,
+                state_only=request.state_only,
+                records=verified.records,
+            )
+            print(text)
 
 
 @contextlib.contextmanager

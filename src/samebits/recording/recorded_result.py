@@ -14,11 +14,12 @@ from samebits.records.kinds import EventKind
 from samebits.rng.active import PROCESS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from samebits._runtime.frames import Site
 
 _DEEPEST = 20
+_LONGEST = 10_000  # a longer list of numbers or texts counts as one value
 _PLAIN = (bool, int, float, complex, str, bytes, bytearray)
 
 
@@ -58,11 +59,18 @@ def _leaves(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
         texts = sorted(repr(item) for item in value if isinstance(item, (str, int, float, bytes)))
         yield from _entries(enumerate(texts), name, depth)
     elif isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray)):
-        yield from _entries(enumerate(value), name, depth)
+        yield from _elements(value, name, depth)
     else:
         tensor = _tensor(value)
         if tensor is not None:
             yield name, tensor
+
+
+def _elements(value: Sequence[Any], name: str, depth: int) -> Iterator[tuple[str, Any]]:
+    if len(value) > _LONGEST and set(map(type, value)) <= set(_PLAIN):
+        yield name, _of_bytes(repr(value).encode("utf-8", "surrogatepass"))
+    else:
+        yield from _entries(enumerate(value), name, depth)
 
 
 def _entries(entries: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
@@ -119,22 +127,22 @@ class NamedValue:
     site: Site | None = None
 
 
-def record_values(values: Iterable[NamedValue]) -> None:
+def record_values(values: Callable[[], Iterable[NamedValue]]) -> None:
     """Have the recording of this process see values; without one nothing happens.
 
     A number or a text counts as read out: no state depends on it. All else counts as `record_result` says.
 
     Args:
-        values: the values.
+        values: gives the values; what it computes is not recorded.
     """
     import torch  # noqa: F401 - what is recorded are tensors
 
     recording: Any = PROCESS.recording
     if recording is None:
         return
-    for each in values:
-        kind = EventKind.READ if isinstance(each.value, _PLAIN) else EventKind.SAVE
-        with recording.paused():  # what makes tensors of them is no part of the code
-            leaves = list(_leaves(each.value, each.name, 0))
-        if leaves:
-            recording.record_value(kind, f"variable {each.name}", each.site, dict(leaves))
+    with recording.paused():
+        leaves = [(each, dict(_leaves(each.value, each.name, 0))) for each in values()]
+    for each, parts in leaves:
+        if parts:
+            kind = EventKind.READ if isinstance(each.value, _PLAIN) else EventKind.SAVE
+            recording.record_value(kind, f"variable {each.name}", each.site, parts)
