@@ -50,7 +50,7 @@ def test_clean_cells_are_identical(tmp_path):
             torch.manual_seed(1)
             loss = fit(torch.randn(8, 4) for _ in range(3))
             """,
-            "optimizer.state[model.weight]['momentum_buffer'].norm().item(), loss.item()",
+            "optimizer.state[model.weight]['momentum_buffer'].norm().item(), loss.item(), torch.rand(1)",
             "%%samebits verify --seed 3\nnoise = torch.rand(2), np.random.rand(), random.random()\nnoise",
             "random.seed(1)",
             "%%samebits verify --same-generators\nnumber = random.random()\nnumber",
@@ -62,7 +62,7 @@ def test_clean_cells_are_identical(tmp_path):
         [
             "model, optimizer = make(); loss = fit(torch.randn(8, 4) for _ in range(3)); loss.item()",
             "torch.manual_seed(1); loss = fit(torch.randn(8, 4) for _ in range(3))",
-            "optimizer.state[model.weight]['momentum_buffer'].norm().item(), loss.item()",
+            "optimizer.state[model.weight]['momentum_buffer'].norm().item(), loss.item(), torch.rand(1)",
         ],
     )
 
@@ -275,6 +275,7 @@ def test_magics_figures_and_output_inside_a_cell(tmp_path):
                 print("printed", i)
             print("to stderr", file=sys.stderr)
             display("shown")
+            plt.figure()
             plt.plot([1, 2])
             noise.shape
             """,

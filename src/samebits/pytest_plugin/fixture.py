@@ -64,8 +64,8 @@ class SamebitsFixture:
             function: takes no arguments; a closure or a lambda will do.
             fresh: False calls it in this process instead, `runs` times. That takes less time and shows less:
                 the hash seed, caches and the state of libraries are those of one process, and no further
-                runs prove the cause. All generators get other states before each call, so the function
-                has to seed those that it uses itself.
+                runs prove the cause. All generators get other states before each further call, so the
+                function has to seed those that it uses itself.
             runs: how many are compared, at least 2.
             seed: put each run under control with this seed; None runs the function as it is.
             state_only: values that are only read out, and reach no state, may differ.
