@@ -29,8 +29,8 @@ BLOCK = 1024
 UNIT = 64 * BLOCK
 
 
-def of_all_dtypes(seed: int) -> list[torch.Tensor]:
-    """Return CPU tensors of random bits of every dtype that this torch can make, of odd sizes."""
+def of_all_dtypes(seed: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return tensors of random bits of every dtype that this torch can make, of odd sizes: on the CPU, the device."""
     torch.manual_seed(seed)
     made = []
     for i, name in enumerate(DTYPES):
@@ -38,9 +38,9 @@ def of_all_dtypes(seed: int) -> list[torch.Tensor]:
         if not isinstance(dtype, torch.dtype):
             continue
         try:
-            width = dtype.itemsize
-            data = torch.randint(0, 256, (width * (977 + 131 * i),), dtype=torch.uint8)
-            made.append((data & 1 if name == "bool" else data).view(dtype))
+            data = torch.randint(0, 256, (dtype.itemsize * (977 + 131 * i),), dtype=torch.uint8)
+            data = data & 1 if name == "bool" else data
+            made.append((data.view(dtype), data.cuda().view(dtype)))
         except RuntimeError:  # a dtype without such views
             continue
     return made
@@ -79,7 +79,7 @@ def check(part: Part, functions: dict[str, Kernel]) -> None:
         torch.randn(4, 6, 8)[:, ::2],
     ]
     for variant in VARIANTS:
-        _check(part, functions, variant, "dtypes", (typed, [t.cuda() for t in typed]))
+        _check(part, functions, variant, "dtypes", ([t for t, _ in typed], [t for _, t in typed]))
         _check(part, functions, variant, "shapes", (shaped, [t.cuda() for t in shaped]))
         for offset in (0, 1, 4, 7, 8, 12):
             moved = [at_offset(t, offset) for t in bytes_of]
