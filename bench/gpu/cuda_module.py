@@ -1,7 +1,7 @@
 """Compiles the sources of native/cuda while a program runs, and launches their kernels with raw pointers.
 
-The compiler is NVRTC, which comes with torch; nvcc is asked where that fails. Contraction is off: a product and a
-sum are fused only where a source says so.
+The compiler is NVRTC, which comes with torch; nvcc is asked where that fails. Contraction is off: a product
+and a sum are fused only where a source says so.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ctypes
 import shutil
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 NATIVE = Path(__file__).resolve().parents[2] / "native"
-INCLUDED = (NATIVE, NATIVE / "portable", NATIVE / "cuda")
+INCLUDED = (NATIVE / "cuda", NATIVE, NATIVE / "portable")
 # NVRTC has no <stdint.h>, <math.h> and <string.h>.
 FREESTANDING = NATIVE / "cuda" / "freestanding"
+COMPILING = 8
 OPTIONS = ("--fmad=false", "--std=c++17")
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 NUM_REGS, LOCAL_BYTES = 4, 3  # CU_FUNC_ATTRIBUTE_NUM_REGS, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
@@ -145,6 +147,23 @@ def load(code: bytes, names: Sequence[str]) -> dict[str, Kernel]:
     torch.zeros(1, device="cuda")  # makes the context current
     loaded = cuda_utils._cuda_load_module(code, list(names))
     return {name: Kernel(loaded[name].func) for name in names}
+
+
+def compile_all(sources: Sequence[Source], arch: str) -> list[bytes | RuntimeError]:
+    """Compile side by side.
+
+    Returns:
+        for each source its code, or why there is none.
+    """
+
+    def attempt(source: Source) -> bytes | RuntimeError:
+        try:
+            return compile_source(source, arch)
+        except RuntimeError as error:
+            return error
+
+    with ThreadPoolExecutor(COMPILING) as pool:
+        return list(pool.map(attempt, sources))
 
 
 def build(source: Source, names: Sequence[str]) -> dict[str, Kernel]:

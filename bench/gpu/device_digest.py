@@ -83,7 +83,7 @@ def digest_on_device(functions: dict[str, Kernel], tensors: Sequence[torch.Tenso
 
 
 def _tables(tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, list[int], int]:
-    """Return the numbers that the kernels read, in pinned memory; the lengths of the three tables; all units."""
+    """Return the numbers that the kernels read, in pinned memory; lengths of the three tables; all units."""
     rows: list[int] = []
     sizes: list[int] = []
     first_units = [0]

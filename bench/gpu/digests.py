@@ -2,9 +2,10 @@
 
     python bench/gpu/digests.py --out DIR [--max-gb N]
 
-Rows: `check` (mismatches of so many tensors), `bandwidth` (GB/s read; of a device copy of the same size, its read and
-written bytes counted), `small` (ms for so many tensors: tables made anew and result waited for; tables reused; time on
-the device alone; torch operations as `samebits.digest` uses them today).
+Rows: `check` (mismatches of so many tensors); `bandwidth` (GB/s read, and as a share of a device copy of
+the same size, its read and written bytes counted); `small` (ms for so many tensors: tables made anew and
+the result waited for; tables reused; time on the device alone; time that the host is busy with a launch;
+and the torch operations that `samebits.digest` uses today).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ UNIT = 64 * BLOCK
 
 
 def of_all_dtypes(seed: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Return tensors of random bits of every dtype that this torch can make, of odd sizes: on the CPU, the device."""
+    """Return tensors of random bits of every dtype that torch can make, of odd sizes: on CPU, on device."""
     torch.manual_seed(seed)
     made = []
     for i, name in enumerate(DTYPES):

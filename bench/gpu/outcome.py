@@ -86,7 +86,9 @@ def table(rows: list[Row]) -> str:
     columns = list(dict.fromkeys(key for row in rows for key in row))
     cells = [columns, *([_cell(row.get(column, "")) for column in columns] for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells
+    )
 
 
 def _cell(value: Any) -> str:

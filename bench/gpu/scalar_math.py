@@ -2,19 +2,20 @@
 
     python bench/gpu/scalar_math.py --out DIR [--values N]
 
-A row: function, dtype, values compared, mismatches, an example. NaNs are one value (docs/reference/portable-numerics.md);
-`nan_bits` counts NaNs of other bits than the CPU's.
+A row: function, dtype, values compared, mismatches, an example. NaNs are one value
+(docs/reference/portable-numerics.md); `nan_bits` counts NaNs of other bits than the CPU's.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from cuda_module import Kernel, Source, build
+from cuda_module import Kernel, Source, capability, compile_all, load
 from outcome import Part, run_part
 
 from samebits.portable.backends import cpu_backend
@@ -28,6 +29,16 @@ SUFFIXES = {torch.float32: "f32", torch.float64: "f64"}
 WHOLE = {torch.float32: torch.int32, torch.float64: torch.int64}
 PARTS = ("unary_f32", "unary_f64", "binary_f32", "binary_f64", "activation_f32", "activation_f64", "random")
 """In the order of MATH_PART in native/cuda/math.cu."""
+FIRST = {
+    "unary_f32": "unary_exp_f32",
+    "unary_f64": "unary_exp_f64",
+    "binary_f32": "binary_pow_f32",
+    "binary_f64": "binary_pow_f64",
+    "activation_f32": "activation_mse_f32",
+    "activation_f64": "activation_mse_f64",
+    "random": "random_words",
+}
+"""A kernel of each part."""
 THREADS = 256
 BLOCKS = 2048
 RANDOM_KEY = 0x0123456789ABCDEF
@@ -52,7 +63,27 @@ def special_values(dtype: torch.dtype) -> np.ndarray:
     """Return zeros, infinities, NaN, bounds of the exponents, and numbers near those where functions turn."""
     kind = np.float32 if dtype == torch.float32 else np.float64
     limits = np.finfo(kind)
-    near = [1, 2, 0.5, 0.25, np.pi, np.pi / 2, np.pi / 4, np.e, 7, 13, 20, 88.7, 89, 104, 128, 150, 709.78, 746, 1e4]
+    near = [
+        1,
+        2,
+        0.5,
+        0.25,
+        np.pi,
+        np.pi / 2,
+        np.pi / 4,
+        np.e,
+        7,
+        13,
+        20,
+        88.7,
+        89,
+        104,
+        128,
+        150,
+        709.78,
+        746,
+        1e4,
+    ]
     named = [0, limits.smallest_subnormal, limits.tiny, limits.max, limits.eps, np.inf, np.nan, *near]
     powers = np.ldexp(np.ones((), kind), np.arange(limits.minexp - limits.nmant, limits.maxexp)).astype(kind)
     base = np.concatenate([np.array(named, kind), powers, np.arange(0, 64, dtype=kind) / 4])
@@ -62,7 +93,7 @@ def special_values(dtype: torch.dtype) -> np.ndarray:
 
 
 def sample(dtype: torch.dtype, count: int, seed: int) -> torch.Tensor:
-    """Return `count` values: the special ones, then a third each of random bits, normal ones, and wide ones."""
+    """Return `count` values: special ones, then a third each of random bits, normal ones, and wide ones."""
     rng = np.random.default_rng(seed)
     kind, whole = (np.float32, np.uint32) if dtype == torch.float32 else (np.float64, np.uint64)
     third = count // 3 + 1
@@ -77,7 +108,7 @@ def sample(dtype: torch.dtype, count: int, seed: int) -> torch.Tensor:
 
 
 def pairs(dtype: torch.dtype, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return arguments of functions of two numbers; among them each special value with each of some others."""
+    """Return arguments of functions of two numbers; among them each special value with some others."""
     x, y = sample(dtype, count, 3), sample(dtype, count, 4).flip(0)
     special = torch.from_numpy(special_values(dtype))
     few = special[torch.linspace(0, len(special) - 1, 64).long()]
@@ -129,13 +160,22 @@ def run_random(kernel: Kernel, out: torch.Tensor, key: int, a: float, b: float) 
     return out
 
 
+@functools.cache
+def compiled_parts() -> dict[str, bytes | RuntimeError]:
+    """Return all parts of native/cuda/math.cu, compiled side by side for the current device."""
+    sources = [Source("math.cu", FIRST[part], {"MATH_PART": i}) for i, part in enumerate(PARTS)]
+    return dict(zip(PARTS, compile_all(sources, capability()), strict=True))
+
+
 def build_part(part: str, names: tuple[str, ...]) -> dict[str, Kernel]:
     """Return kernels of one part of native/cuda/math.cu by the names of their functions."""
+    code = compiled_parts()[part]
+    if isinstance(code, RuntimeError):
+        raise code
     kind, _, suffix = part.partition("_")
     ending = f"_{suffix}" if suffix else ""
     full = {name: f"{kind}_{name}{ending}" for name in names}
-    source = Source("math.cu", next(iter(full.values())), {"MATH_PART": PARTS.index(part)})
-    kernels = build(source, list(full.values()))
+    kernels = load(code, list(full.values()))
     return {name: kernels[whole] for name, whole in full.items()}
 
 
@@ -191,7 +231,9 @@ def random_cases(count: int) -> Iterator[tuple[str, Compared, str]]:
     """Compare the words of Philox, and all values that are made of them."""
     kernels = build_part("random", ("words", *DRAWS))
     words = random.words64(RANDOM_KEY, count // 2)
-    drawn = run_random(kernels["words"], torch.empty_like(words, device="cuda").view(torch.int32), RANDOM_KEY, 0, 0)
+    drawn = run_random(
+        kernels["words"], torch.empty_like(words, device="cuda").view(torch.int32), RANDOM_KEY, 0, 0
+    )
     yield "philox words", *_judged(drawn.view(torch.int64), words, ())
     for name, (dtype, draw, a, b) in DRAWS.items():
         expected = torch.empty(count // 4 * 4, dtype=dtype)
@@ -226,15 +268,23 @@ def _rows(part: Part, dtype: str, cases: Iterator[tuple[str, Compared, str]], co
 
 def compare_all(part: Part, arguments: argparse.Namespace) -> None:
     """Compare everything; what fails in one family leaves the others."""
-    part.note(cpu_kernels=type(cpu_backend()).__name__, threads=torch.get_num_threads())
-    count = arguments.values
+    backend = type(cpu_backend()).__name__
+    part.note(device=torch.cuda.get_device_name(), torch=torch.__version__, cuda=torch.version.cuda)
+    part.note(cpu_kernels=backend, threads=torch.get_num_threads())
+    # The reference in Python takes a thousand times as long.
+    count = arguments.values if backend == "NativeBackend" else min(arguments.values, 1 << 14)
     for dtype, suffix in SUFFIXES.items():
-        part.attempt(f"unary {suffix}", lambda d=dtype, s=suffix: _rows(part, s, unary_cases(d, count), count))
-        part.attempt(f"binary {suffix}", lambda d=dtype, s=suffix: _rows(part, s, binary_cases(d, count), count))
+        part.attempt(
+            f"unary {suffix}", lambda d=dtype, s=suffix: _rows(part, s, unary_cases(d, count), count)
+        )
+        part.attempt(
+            f"binary {suffix}", lambda d=dtype, s=suffix: _rows(part, s, binary_cases(d, count), count)
+        )
     part.attempt("random", lambda: _rows(part, "-", random_cases(count), count))
     for dtype, suffix in SUFFIXES.items():
         part.attempt(
-            f"activations {suffix}", lambda d=dtype, s=suffix: _rows(part, s, activation_cases(d, count), count)
+            f"activations {suffix}",
+            lambda d=dtype, s=suffix: _rows(part, s, activation_cases(d, count), count),
         )
 
 

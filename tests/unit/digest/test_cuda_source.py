@@ -25,7 +25,7 @@ UNIT = 64 * BLOCK
 HOST = """
 #include "host_grid.h"
 #define SB_FN static inline
-#include "digest_kernel.h"
+#include "digest_body.h"
 
 typedef void (*add_kernel)(const uint64_t *, const uint64_t *, uint64_t, digest_word *);
 static const add_kernel kernels[] = {digest_1x1, digest_1x2, digest_2x1, digest_2x2};
@@ -47,9 +47,18 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         pytest.skip("no C++ compiler")
     folder = tmp_path_factory.mktemp("cuda")
     (folder / "digest.cpp").write_text(HOST)
-    options = ["-std=c++17", "-O1", "-fPIC", "-shared", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
+    options = [
+        "-std=c++17",
+        "-O1",
+        "-fPIC",
+        "-shared",
+        "-fsanitize=undefined",
+        "-fsanitize-undefined-trap-on-error",
+    ]
     paths = [f"-I{NATIVE}", f"-I{NATIVE / 'cuda'}"]
-    subprocess.run([COMPILER, *options, *paths, folder / "digest.cpp", "-o", folder / "digest.so"], check=True)
+    subprocess.run(
+        [COMPILER, *options, *paths, folder / "digest.cpp", "-o", folder / "digest.so"], check=True
+    )
     return ctypes.CDLL(str(folder / "digest.so"))
 
 
@@ -58,6 +67,7 @@ def run(
     tensors: Sequence[torch.Tensor],
     kernel: str = "digest_1x1",
     grid: int = 3,
+    *,
     reverse: bool = False,
 ) -> bytes:
     """Return the digests of contiguous tensors, as the kernels give them on `grid` blocks."""
@@ -96,7 +106,7 @@ def test_any_length_and_start(library, kernel, offset):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_neither_the_grid_nor_the_order_of_threads_counts(library, kernel):
-    """One block of threads or many, forward or backward; several tensors in one launch, empty ones between."""
+    """One block of threads or many, forward or backward; several tensors in one launch, some empty."""
     sizes = [5 * UNIT + 77, 0, 3, 2 * UNIT, 0, 40 * BLOCK]
     tensors = [bytes_at(size, 0, i) for i, size in enumerate(sizes)]
     expected = digest_many(tensors)
@@ -114,7 +124,7 @@ def test_dtype_and_sizes_count(library):
     for name in names:
         try:
             tensors.append(data.view(getattr(torch, name)).view(4, -1, 2))
-        except RuntimeError:  # this release of torch makes no tensor of it
+        except RuntimeError:  # noqa: PERF203 - this release of torch makes no tensor of it
             continue
     tensors += [torch.tensor(3.5), torch.empty(0, 3), torch.empty(1, 0, dtype=torch.int8)]
 

@@ -1,4 +1,4 @@
-"""The kernel of matrix products for a GPU, compiled for the CPU from the same source: each thread is a fiber."""
+"""The kernel of matrix products for a GPU, compiled for the CPU from its source: each thread is a fiber."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ COMPILER = shutil.which("g++")
 IN_REGISTERS, IN_SHARED, APART = 0, 1, 2
 HOST = """
 #include "host_grid.h"
-#include "gemm_kernel.h"
+#include "gemm_body.h"
 
-extern "C" void run(const float *a, const float *b, float *c, long a_line, long b_line, const int *sizes, int reverse) {
+extern "C" void run(const float *a, const float *b, float *c, long a_line, long b_line, const int *sizes,
+                    int reverse) {
     const gemm_product p = {a, b, c, a_line, b_line, sizes[0], sizes[1], sizes[2], sizes[3]};
     const unsigned blocks = (unsigned)(p.k + GEMM_K_BLOCK - 1) / GEMM_K_BLOCK;
     const unsigned shares = blocks ? (blocks + p.blocks_each - 1) / p.blocks_each : 1;
@@ -56,11 +57,19 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.C
     folder = tmp_path_factory.mktemp("gemm")
     (folder / "gemm.cpp").write_text(HOST)
 
-    def make(rows: int, columns: int, depth: int, stages: int, totals: int, along_k: tuple[int, int]) -> ctypes.CDLL:
-        named = zip(("ROWS", "COLUMNS", "DEPTH", "STAGES", "TOTALS"), (rows, columns, depth, stages, totals), strict=True)
+    def make(
+        rows: int, columns: int, depth: int, stages: int, totals: int, along_k: tuple[int, int]
+    ) -> ctypes.CDLL:
+        named = zip(
+            ("ROWS", "COLUMNS", "DEPTH", "STAGES", "TOTALS"),
+            (rows, columns, depth, stages, totals),
+            strict=True,
+        )
         macros = [f"-DGEMM_{name}={value}" for name, value in named]
         macros += [f"-DGEMM_A_ALONG_K={along_k[0]}", f"-DGEMM_B_ALONG_K={along_k[1]}"]
-        path = folder / ("gemm" + "_".join(map(str, (rows, columns, depth, stages, totals, *along_k))) + ".so")
+        path = folder / (
+            "gemm" + "_".join(map(str, (rows, columns, depth, stages, totals, *along_k))) + ".so"
+        )
         options = ["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared", f"-I{NATIVE / 'cuda'}"]
         subprocess.run([COMPILER, *options, *macros, folder / "gemm.cpp", "-o", path], check=True)
         return ctypes.CDLL(str(path))
@@ -76,7 +85,12 @@ def operands(m: int, n: int, k: int, along_k: tuple[int, int]) -> tuple[torch.Te
 
 
 def product(
-    library: ctypes.CDLL, a: torch.Tensor, b: torch.Tensor, *, blocks_each: int | None = None, reverse: bool = False
+    library: ctypes.CDLL,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    *,
+    blocks_each: int | None = None,
+    reverse: bool = False,
 ) -> torch.Tensor:
     """Return the product; `blocks_each` blocks of k for each share if chains are kept apart."""
     (m, k), n = a.shape, b.shape[1]
@@ -101,7 +115,7 @@ def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
 @pytest.mark.parametrize("totals", [IN_REGISTERS, IN_SHARED])
 @pytest.mark.parametrize("along_k", [(1, 0), (0, 0), (1, 1), (0, 1)])
 def test_products_have_the_bits_of_the_cpu(compiled, totals, along_k):
-    """Each layout of the operands, each place of the totals, at sizes that fill tiles and blocks and that do not."""
+    """Each layout of the operands, each place of the totals; sizes that fill tiles and blocks, or do not."""
     library = compiled(128, 128, 16, 3, totals, along_k)
     for m, n, k in SIZES:
         a, b = operands(m, n, k, along_k)
@@ -125,7 +139,12 @@ def test_no_share_of_k_shows_in_the_bits(compiled):
     for m, n, k in [(3, 70, 1000), (65, 2, 129), (4, 4, 128)]:
         a, b = operands(m, n, k, (1, 0))
         for blocks_each in (1, 2, 3, 8):
-            assert same_bits(product(library, a, b, blocks_each=blocks_each), gemm(a, b)), (m, n, k, blocks_each)
+            assert same_bits(product(library, a, b, blocks_each=blocks_each), gemm(a, b)), (
+                m,
+                n,
+                k,
+                blocks_each,
+            )
 
 
 def test_views_that_are_not_aligned(compiled):

@@ -9,8 +9,8 @@
  * A thread block computes a tile of c, a warp a part of it, a thread 8 x 8 of that: 2 x 2 pieces of 4 x 4. A thread has
  * two numbers for each of its 64 outputs, the chain and the total; TOTALS says where the totals are.
  */
-#ifndef SAMEBITS_CUDA_GEMM_KERNEL_H
-#define SAMEBITS_CUDA_GEMM_KERNEL_H
+#ifndef SAMEBITS_CUDA_GEMM_BODY_H
+#define SAMEBITS_CUDA_GEMM_BODY_H
 
 #include <stdint.h>
 

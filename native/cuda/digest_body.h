@@ -5,8 +5,8 @@
  * tensor that it reads in registers, and adds them to those of the tensor when it goes on to another one. All sums are
  * integers modulo 2^64, so neither the grid nor the order of atomic additions shows in them.
  */
-#ifndef SAMEBITS_CUDA_DIGEST_KERNEL_H
-#define SAMEBITS_CUDA_DIGEST_KERNEL_H
+#ifndef SAMEBITS_CUDA_DIGEST_BODY_H
+#define SAMEBITS_CUDA_DIGEST_BODY_H
 
 #include "digest_core.h"
 
