@@ -6,6 +6,7 @@ import importlib
 from pathlib import Path
 
 import pytest
+import torch
 
 from samebits.portable.kernels.contractions import gemm
 
@@ -20,6 +21,8 @@ def products():
     """The program that measures the kernels."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(BENCH))
+        torch.cuda.init()
+        torch.cuda.device_count()  # torch keeps it from now on, which is no test's doing
         yield importlib.import_module("products")
 
 

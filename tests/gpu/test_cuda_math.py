@@ -20,6 +20,8 @@ def scalar_math():
     """The program that compares the functions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(BENCH))
+        torch.cuda.init()
+        torch.cuda.device_count()  # torch keeps it from now on, which is no test's doing
         yield importlib.import_module("scalar_math")
 
 
