@@ -36,6 +36,8 @@ class Variant:
         stages: in shared memory.
         totals: where they are.
         min_blocks: thread blocks that a multiprocessor is to hold.
+        lines: rows of c for each thread, which has 8 columns: 8, or 16 if `rows` is a multiple of 128.
+        group: rows of tiles that are computed side by side.
     """
 
     rows: int
@@ -44,22 +46,25 @@ class Variant:
     stages: int
     totals: Totals
     min_blocks: int
+    lines: int = 8
+    group: int = 1
 
     @property
     def name(self) -> str:
-        """Tile, stages, place of totals, blocks on a multiprocessor."""
+        """Tile, outputs of a thread, group, stages, place of totals, blocks on a multiprocessor."""
         tile = f"{self.rows}x{self.columns}x{self.depth}"
-        return f"{tile} stages {self.stages} {self.totals.name.lower()} {self.min_blocks}/SM"
+        thread = f"{self.lines}x8 group {self.group}"
+        return f"{tile} {thread} stages {self.stages} {self.totals.name.lower()} {self.min_blocks}/SM"
 
     @property
     def threads(self) -> int:
-        """In a block: one for each 64 outputs."""
-        return self.rows * self.columns // 64
+        """In a block."""
+        return self.rows * self.columns // (8 * self.lines)
 
     def shared_bytes(self, along_k: tuple[bool, bool]) -> int:
         """Return the dynamic shared memory, as gemm_shape in native/cuda/gemm_body.h."""
         stage = self.depth * (self.rows + 4 + self.columns + (4 if along_k[1] else 0))
-        totals = 64 * self.threads if self.totals == Totals.SHARED else 0
+        totals = self.rows * self.columns if self.totals == Totals.SHARED else 0
         return 4 * (self.stages * stage + totals)
 
     def source(self, along_k: tuple[bool, bool]) -> Source:
@@ -71,6 +76,8 @@ class Variant:
             "STAGES": self.stages,
             "TOTALS": int(self.totals),
             "MIN_BLOCKS": self.min_blocks,
+            "LINES": self.lines,
+            "GROUP": self.group,
             "A_ALONG_K": int(along_k[0]),
             "B_ALONG_K": int(along_k[1]),
         }

@@ -28,6 +28,11 @@ ROWS = (True, False)
 LAYOUTS = {"nn": ROWS, "tn": (False, False), "nt": (True, True), "tt": (False, True)}
 LARGE = (
     Variant(128, 128, 16, 3, Totals.SHARED, 2),
+    Variant(128, 128, 16, 3, Totals.SHARED, 2, group=8),
+    Variant(128, 128, 16, 3, Totals.SHARED, 2, lines=16, group=8),
+    Variant(128, 128, 8, 3, Totals.SHARED, 2, lines=16),
+    Variant(128, 128, 8, 4, Totals.SHARED, 2, lines=16, group=8),
+    Variant(128, 256, 8, 3, Totals.SHARED, 1, lines=16, group=4),
     Variant(128, 128, 16, 2, Totals.SHARED, 2),
     Variant(128, 128, 8, 3, Totals.SHARED, 2),
     Variant(128, 128, 8, 4, Totals.SHARED, 2),

@@ -6,8 +6,9 @@
  * distance of rows of a if its k is contiguous (A_ALONG_K 1), else the distance of its k; b_line is the distance of
  * rows of b if its n is contiguous (B_ALONG_K 0), else the distance of its columns.
  *
- * A thread block computes a tile of c, a warp a part of it, a thread 8 x 8 of that: 2 x 2 pieces of 4 x 4. A thread has
- * two numbers for each of its 64 outputs, the chain and the total; TOTALS says where the totals are.
+ * A thread block computes a tile of c, a warp a part of it, a thread LINES x 8 of that, in pieces of 4 x 4. A thread has
+ * two numbers for each of its outputs, the chain and the total; TOTALS says where the totals are. GROUP rows of tiles
+ * are computed side by side, so that thread blocks that run at the same time share what they read.
  */
 #ifndef SAMEBITS_CUDA_GEMM_BODY_H
 #define SAMEBITS_CUDA_GEMM_BODY_H
@@ -15,6 +16,16 @@
 #include <stdint.h>
 
 #define GEMM_K_BLOCK 128 /* SBP_K_BLOCK */
+
+#ifndef GEMM_MIN_BLOCKS
+#define GEMM_MIN_BLOCKS 1
+#endif
+#ifndef GEMM_LINES
+#define GEMM_LINES 8
+#endif
+#ifndef GEMM_GROUP
+#define GEMM_GROUP 1
+#endif
 
 enum { TOTALS_IN_REGISTERS, TOTALS_IN_SHARED, TOTALS_APART /* each chain goes to memory; gemm_add_chains adds them */ };
 
@@ -57,18 +68,19 @@ template <int PENDING> static __device__ __forceinline__ void gemm_wait() {
     float *name = (float *)gemm_shared
 #endif
 
-/* How a kernel is made. A warp computes 64 x 32 of the tile: 8 x 4 threads. */
-template <int ROWS_, int COLUMNS_, int DEPTH_, int STAGES_, int TOTALS_, int A_ALONG_K_, int B_ALONG_K_>
+/* How a kernel is made. A warp has 8 x 4 threads: 32 x 16 for each piece of a thread. */
+template <int ROWS_, int COLUMNS_, int DEPTH_, int STAGES_, int LINES_, int TOTALS_, int A_ALONG_K_, int B_ALONG_K_>
 struct gemm_shape {
     static const int rows = ROWS_, columns = COLUMNS_, depth = DEPTH_, stages = STAGES_, totals = TOTALS_;
     static const int a_along_k = A_ALONG_K_, b_along_k = B_ALONG_K_;
-    static const int warp_rows = 64, warp_columns = 32;
+    static const int lines = LINES_, outputs = lines * 8;
+    static const int warp_rows = 8 * lines, warp_columns = 32;
     static const int warps_down = rows / warp_rows, warps_across = columns / warp_columns;
     static const int threads = 32 * warps_down * warps_across;
     /* A panel has its lines beside each other for each k; the gap keeps transposing stores in different banks. */
     static const int a_row = rows + 4, b_row = columns + (b_along_k ? 4 : 0);
     static const int a_size = depth * a_row, b_size = depth * b_row, stage_size = a_size + b_size;
-    static const int totals_size = totals == TOTALS_IN_SHARED ? 64 * threads : 0;
+    static const int totals_size = totals == TOTALS_IN_SHARED ? outputs * threads : 0;
     static const int shared_bytes = 4 * (stages * stage_size + totals_size);
 };
 
@@ -115,32 +127,40 @@ static __device__ __forceinline__ void gemm_fill(float *panel, const float *matr
     }
 }
 
-/* Adds `count` k of a stage to the chains; `a` and `b` are where this thread's lines begin. */
+static __device__ __forceinline__ void gemm_read_4(float *to, const float *from) {
+    const float4 four = *(const float4 *)from;
+    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+}
+
+/* Adds one k of a stage to the chains; `a` and `b` are where this thread's lines begin. */
 template <class SHAPE>
-static __device__ __forceinline__ void gemm_step(float chain[8][8], const float *a, const float *b) {
-    const float4 a0 = *(const float4 *)a, a1 = *(const float4 *)(a + SHAPE::warp_rows / 2);
-    const float4 b0 = *(const float4 *)b, b1 = *(const float4 *)(b + SHAPE::warp_columns / 2);
-    const float of_a[8] = {a0.x, a0.y, a0.z, a0.w, a1.x, a1.y, a1.z, a1.w};
-    const float of_b[8] = {b0.x, b0.y, b0.z, b0.w, b1.x, b1.y, b1.z, b1.w};
+static __device__ __forceinline__ void gemm_step(float chain[SHAPE::lines][8], const float *a, const float *b) {
+    float of_a[SHAPE::lines], of_b[8];
 #pragma unroll
-    for (int i = 0; i < 8; i++)
+    for (int piece = 0; piece < SHAPE::lines / 4; piece++)
+        gemm_read_4(of_a + 4 * piece, a + 32 * piece);
+#pragma unroll
+    for (int piece = 0; piece < 2; piece++)
+        gemm_read_4(of_b + 4 * piece, b + 16 * piece);
+#pragma unroll
+    for (int i = 0; i < SHAPE::lines; i++)
 #pragma unroll
         for (int j = 0; j < 8; j++)
             chain[i][j] = __fmaf_rn(of_a[i], of_b[j], chain[i][j]);
 }
 
 template <class SHAPE>
-static __device__ __forceinline__ void gemm_write(const float values[8][8], float *c, int first_m, int first_n, int m,
-                                                  int n) {
+static __device__ __forceinline__ void gemm_write(const float values[SHAPE::lines][8], float *c, int first_m,
+                                                  int first_n, int m, int n) {
     const bool by_4 = n % 4 == 0 && ((uintptr_t)c & 15) == 0;
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const int row = first_m + i % 4 + i / 4 * (SHAPE::warp_rows / 2);
+    for (int i = 0; i < SHAPE::lines; i++) {
+        const int row = first_m + i % 4 + i / 4 * 32;
         if (row >= m)
             continue;
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            const int column = first_n + half * (SHAPE::warp_columns / 2);
+            const int column = first_n + half * 16;
             float *at = c + (int64_t)row * n + column;
             const float *of = values[i] + 4 * half;
             if (by_4 && column + 4 <= n) {
@@ -164,9 +184,10 @@ template <class SHAPE> static __device__ __forceinline__ float4 *gemm_totals_at(
 
 /* Where a block of k ends: the chain joins the total, and begins again. */
 template <class SHAPE>
-static __device__ __forceinline__ void gemm_end_chain(float chain[8][8], float total[8][8], float *shared_totals) {
+static __device__ __forceinline__ void gemm_end_chain(float chain[SHAPE::lines][8], float total[SHAPE::lines][8],
+                                                      float *shared_totals) {
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < SHAPE::lines; i++) {
         if (SHAPE::totals == TOTALS_IN_SHARED) {
 #pragma unroll
             for (int half = 0; half < 2; half++) {
@@ -187,19 +208,34 @@ static __device__ __forceinline__ void gemm_end_chain(float chain[8][8], float t
     }
 }
 
+/* The tile of this thread block: down through GEMM_GROUP rows of tiles first, then across. */
+static __device__ __forceinline__ void gemm_place(int *tile_m, int *tile_n) {
+    if (GEMM_GROUP == 1) {
+        *tile_m = blockIdx.y, *tile_n = blockIdx.x;
+        return;
+    }
+    const int across = gridDim.x, in_order = blockIdx.y * across + blockIdx.x, each = GEMM_GROUP * across;
+    const int first = in_order / each * GEMM_GROUP, left = (int)gridDim.y - first;
+    const int down = left < GEMM_GROUP ? left : GEMM_GROUP;
+    *tile_m = first + in_order % each % down;
+    *tile_n = in_order % each / down;
+}
+
 template <class SHAPE> static __device__ __forceinline__ void gemm_tile(const gemm_product &p) {
     GEMM_SHARED(shared);
     float *shared_totals = shared + SHAPE::stages * SHAPE::stage_size;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int first_m = blockIdx.y * SHAPE::rows, first_n = blockIdx.x * SHAPE::columns;
+    int tile_m, tile_n;
+    gemm_place(&tile_m, &tile_n);
+    const int first_m = tile_m * SHAPE::rows, first_n = tile_n * SHAPE::columns;
     const int down = warp / SHAPE::warps_across * SHAPE::warp_rows + lane / 4 * 4;
     const int across = warp % SHAPE::warps_across * SHAPE::warp_columns + lane % 4 * 4;
     const int k_begin = blockIdx.z * p.blocks_each * GEMM_K_BLOCK;
     const int k_share = p.blocks_each * GEMM_K_BLOCK, k_end = p.k - k_begin < k_share ? p.k : k_begin + k_share;
     const int steps = (k_end - k_begin + SHAPE::depth - 1) / SHAPE::depth;
-    float chain[8][8], total[8][8];
+    float chain[SHAPE::lines][8], total[SHAPE::lines][8];
 #pragma unroll
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < SHAPE::lines; i++)
 #pragma unroll
         for (int j = 0; j < 8; j++) {
             chain[i][j] = 0.0f;
@@ -244,7 +280,7 @@ template <class SHAPE> static __device__ __forceinline__ void gemm_tile(const ge
                 gemm_write<SHAPE>(chain, p.c + (int64_t)(k / GEMM_K_BLOCK) * p.m * p.n, first_m + down,
                                   first_n + across, p.m, p.n);
 #pragma unroll
-                for (int i = 0; i < 64; i++)
+                for (int i = 0; i < SHAPE::outputs; i++)
                     chain[i / 8][i % 8] = 0.0f;
             } else {
                 gemm_end_chain<SHAPE>(chain, total, shared_totals);
@@ -253,7 +289,7 @@ template <class SHAPE> static __device__ __forceinline__ void gemm_tile(const ge
     }
     if (SHAPE::totals == TOTALS_IN_SHARED) {
 #pragma unroll
-        for (int i = 0; i < 16; i++) {
+        for (int i = 0; i < SHAPE::outputs / 4; i++) {
             const float4 four = *gemm_totals_at<SHAPE>(shared_totals, i / 2, i % 2);
             float *row = total[i / 2] + i % 2 * 4;
             row[0] = four.x, row[1] = four.y, row[2] = four.z, row[3] = four.w;
@@ -273,11 +309,8 @@ extern "C" __global__ void gemm_add_chains(const float *chains, float *c, int64_
     }
 }
 
-#ifndef GEMM_MIN_BLOCKS
-#define GEMM_MIN_BLOCKS 1
-#endif
-
-typedef gemm_shape<GEMM_ROWS, GEMM_COLUMNS, GEMM_DEPTH, GEMM_STAGES, GEMM_TOTALS, GEMM_A_ALONG_K, GEMM_B_ALONG_K>
+typedef gemm_shape<GEMM_ROWS, GEMM_COLUMNS, GEMM_DEPTH, GEMM_STAGES, GEMM_LINES, GEMM_TOTALS, GEMM_A_ALONG_K,
+                   GEMM_B_ALONG_K>
     gemm_chosen;
 
 /* Dynamic shared memory: gemm_chosen::shared_bytes; threads: gemm_chosen::threads. */

@@ -14,11 +14,12 @@ import torch
 from samebits.portable.kernels.contractions import gemm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 NATIVE = Path(__file__).resolve().parents[3] / "native"
 COMPILER = shutil.which("g++")
 IN_REGISTERS, IN_SHARED, APART = 0, 1, 2
+SHAPE = ("ROWS", "COLUMNS", "DEPTH", "STAGES", "LINES", "GROUP")
 HOST = """
 #include "host_grid.h"
 #include "gemm_body.h"
@@ -57,19 +58,14 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.C
     folder = tmp_path_factory.mktemp("gemm")
     (folder / "gemm.cpp").write_text(HOST)
 
-    def make(
-        rows: int, columns: int, depth: int, stages: int, totals: int, along_k: tuple[int, int]
-    ) -> ctypes.CDLL:
-        named = zip(
-            ("ROWS", "COLUMNS", "DEPTH", "STAGES", "TOTALS"),
-            (rows, columns, depth, stages, totals),
-            strict=True,
-        )
-        macros = [f"-DGEMM_{name}={value}" for name, value in named]
-        macros += [f"-DGEMM_A_ALONG_K={along_k[0]}", f"-DGEMM_B_ALONG_K={along_k[1]}"]
-        path = folder / (
-            "gemm" + "_".join(map(str, (rows, columns, depth, stages, totals, *along_k))) + ".so"
-        )
+    def make(shape: Sequence[int], totals: int, along_k: tuple[int, int]) -> ctypes.CDLL:
+        macros = [f"-DGEMM_{name}={value}" for name, value in zip(SHAPE, shape, strict=False)]
+        macros += [
+            f"-DGEMM_TOTALS={totals}",
+            f"-DGEMM_A_ALONG_K={along_k[0]}",
+            f"-DGEMM_B_ALONG_K={along_k[1]}",
+        ]
+        path = folder / ("gemm" + "_".join(map(str, (*shape, totals, *along_k))) + ".so")
         options = ["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-shared", f"-I{NATIVE / 'cuda'}"]
         subprocess.run([COMPILER, *options, *macros, folder / "gemm.cpp", "-o", path], check=True)
         return ctypes.CDLL(str(path))
@@ -116,17 +112,26 @@ def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
 @pytest.mark.parametrize("along_k", [(1, 0), (0, 0), (1, 1), (0, 1)])
 def test_products_have_the_bits_of_the_cpu(compiled, totals, along_k):
     """Each layout of the operands, each place of the totals; sizes that fill tiles and blocks, or do not."""
-    library = compiled(128, 128, 16, 3, totals, along_k)
+    library = compiled((128, 128, 16, 3), totals, along_k)
     for m, n, k in SIZES:
         a, b = operands(m, n, k, along_k)
         assert same_bits(product(library, a, b), gemm(a, b)), (m, n, k)
 
 
-@pytest.mark.parametrize("shape", [(128, 64, 16, 2), (64, 64, 8, 4), (128, 128, 8, 3), (64, 128, 32, 2)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (128, 64, 16, 2),
+        (64, 64, 8, 4, 8, 2),
+        (128, 128, 8, 3, 16, 1),
+        (64, 128, 32, 2),
+        (128, 32, 8, 3, 16, 3),
+    ],
+)
 def test_no_tile_shows_in_the_bits(compiled, shape):
-    """Other tiles, depths and numbers of stages; threads forward and backward."""
-    library = compiled(*shape, IN_SHARED, (1, 0))
-    a, b = operands(150, 140, 300, (1, 0))
+    """Other tiles, outputs of a thread, groups of tiles, depths, stages; threads forward and backward."""
+    library = compiled(shape, IN_SHARED, (1, 0))
+    a, b = operands(350, 140, 300, (1, 0))
     expected = gemm(a, b)
 
     assert same_bits(product(library, a, b), expected)
@@ -135,7 +140,7 @@ def test_no_tile_shows_in_the_bits(compiled, shape):
 
 def test_no_share_of_k_shows_in_the_bits(compiled):
     """However many thread blocks share the blocks of k of one output, their chains are added in one order."""
-    library = compiled(64, 64, 16, 3, APART, (1, 0))
+    library = compiled((64, 64, 16, 3), APART, (1, 0))
     for m, n, k in [(3, 70, 1000), (65, 2, 129), (4, 4, 128)]:
         a, b = operands(m, n, k, (1, 0))
         for blocks_each in (1, 2, 3, 8):
@@ -149,7 +154,7 @@ def test_no_share_of_k_shows_in_the_bits(compiled):
 
 def test_views_that_are_not_aligned(compiled):
     """Rows that do not begin at multiples of 16 bytes are copied number by number."""
-    library = compiled(64, 64, 16, 3, IN_SHARED, (1, 0))
+    library = compiled((64, 64, 16, 3), IN_SHARED, (1, 0))
     a, b = operands(130, 203, 260, (1, 0))
     a, b = a[1:129, 3:], b[:257, 5:197]
 
@@ -158,7 +163,7 @@ def test_views_that_are_not_aligned(compiled):
 
 def test_another_order_has_other_bits(compiled):
     """The comparison can fail: the sum of one chain over all k is another one."""
-    library = compiled(64, 64, 16, 3, IN_SHARED, (1, 0))
+    library = compiled((64, 64, 16, 3), IN_SHARED, (1, 0))
     a, b = operands(40, 40, 1000, (1, 0))
     halves = product(library, a[:, :500], b[:500]) + product(library, a[:, 500:], b[500:])
 
