@@ -1,6 +1,7 @@
 """All kernels for a GPU in one run: do they give the CPU's bits, and how fast are they?
 
-    python bench/gpu/kernels.py --out DIR [--seconds N] [--parts scalar,digest,gemm] [--sanitize]
+    python bench/gpu/kernels.py --out DIR [--seconds N] [--parts scalar,digest,gemm]
+                                [--exhaustive exp,log] [--sanitize]
 
 Each part is a program of its own with a time limit, so that none takes another with it. Its rows are in
 DIR/PART.json, what it printed in DIR/PART.txt. The summary comes last. `--sanitize` runs a small case of
@@ -28,6 +29,7 @@ HERE = Path(__file__).resolve().parent
 PROGRAMS = {"scalar": "scalar_math.py", "digest": "digests.py", "gemm": "products.py"}
 LIMITS = {"scalar": 45, "digest": 45, "gemm": 60}
 SANITIZER_SECONDS = 120
+EXHAUSTIVE_SECONDS = 15
 SHOWN_VARIANTS = 3
 Rows = list[dict[str, Any]]
 
@@ -148,6 +150,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")
     parser.add_argument("--seconds", type=float, default=100, help="for all parts together")
     parser.add_argument("--parts", default=",".join(PROGRAMS), help="which, separated by commas")
+    parser.add_argument(
+        "--exhaustive", default="", help="passed on to scalar_math.py, with 15 s for each function"
+    )
     parser.add_argument("--sanitize", action="store_true", help="compute-sanitizer as well")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -156,6 +161,10 @@ def main() -> None:
     for part in arguments.parts.split(","):
         command = [sys.executable, str(HERE / PROGRAMS[part]), "--out", str(arguments.out)]
         limit = min(LIMITS[part], end - time.monotonic())
+        if part == "scalar" and arguments.exhaustive:
+            more = EXHAUSTIVE_SECONDS * len(arguments.exhaustive.split(","))
+            command += ["--exhaustive", arguments.exhaustive]
+            limit, end = limit + more, end + more
         statuses[part] = run(command, arguments.out / f"{part}.txt", limit)
     sanitized = sanitize(arguments.out) if arguments.sanitize else []
     summary(arguments.out, statuses, sanitized)

@@ -1,6 +1,6 @@
 """The scalar mathematics on the device beside the CPU's kernels, bit for bit.
 
-    python bench/gpu/scalar_math.py --out DIR [--values N]
+    python bench/gpu/scalar_math.py --out DIR [--values N] [--exhaustive NAME,NAME]
 
 A row: function, dtype, values compared, mismatches, an example. NaNs are one value
 (docs/reference/portable-numerics.md); `nan_bits` counts NaNs of other bits than the CPU's.
@@ -242,6 +242,28 @@ def random_cases(count: int) -> Iterator[tuple[str, Compared, str]]:
         yield name, *_judged(out, expected, ())
 
 
+def exhaustive_case(name: str, chunk: int = 1 << 27) -> Compared:
+    """Compare a function of one number for all 2^32 bit patterns of float32."""
+    kernel = build_part("unary_f32", (name,))[name]
+    wrong = nan_bits = 0
+    first = -1
+    for start in range(-(1 << 31), 1 << 31, chunk):
+        on_cpu, on_device = (
+            torch.arange(start, start + chunk, dtype=torch.int32, device=device).view(torch.float32)
+            for device in ("cpu", "cuda")
+        )
+        expected = sqrt(on_cpu) if name == "sqrt" else unary(name, on_cpu)
+        found = compare(run_elementwise(kernel, (on_device,)), expected)
+        wrong, nan_bits = wrong + found.mismatches, nan_bits + found.nan_bits
+        first = start + found.first & 0xFFFFFFFF if first < 0 <= found.first else first
+    return Compared(wrong, nan_bits, first)
+
+
+def _exhaustive(name: str) -> Iterator[tuple[str, Compared, str]]:
+    found = exhaustive_case(name)
+    yield name, found, f"bits {found.first:#x}" if found.first >= 0 else ""
+
+
 def _judged(
     result: torch.Tensor, expected: torch.Tensor, inputs: tuple[torch.Tensor, ...]
 ) -> tuple[Compared, str]:
@@ -280,6 +302,8 @@ def compare_all(part: Part, arguments: argparse.Namespace) -> None:
         part.attempt(
             f"binary {suffix}", lambda d=dtype, s=suffix: _rows(part, s, binary_cases(d, count), count)
         )
+    for name in filter(None, arguments.exhaustive.split(",")):
+        part.attempt(name, lambda n=name: _rows(part, "f32", _exhaustive(n), 1 << 32))
     part.attempt("random", lambda: _rows(part, "-", random_cases(count), count))
     for dtype, suffix in SUFFIXES.items():
         part.attempt(
@@ -291,7 +315,8 @@ def compare_all(part: Part, arguments: argparse.Namespace) -> None:
 def main() -> None:
     """Run as a program."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--values", type=int, default=1 << 22, help="values for each function")
+    parser.add_argument("--values", type=int, default=1 << 24, help="values for each function")
+    parser.add_argument("--exhaustive", default="", help="functions of one number, for all float32 numbers")
     run_part("scalar", parser, compare_all)
 
 

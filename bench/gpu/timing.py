@@ -11,6 +11,9 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+AHEAD = 1_000_000
+"""Cycles that the device waits, so that the host has handed over the work before the first event."""
+
 
 def device_ms(work: Callable[[], object], rounds: int = 15, warm_up: int = 3, repeats: int = 1) -> float:
     """Return the median time of work on the current stream, in milliseconds.
@@ -25,6 +28,7 @@ def device_ms(work: Callable[[], object], rounds: int = 15, warm_up: int = 3, re
         work()
     pairs = []
     for _ in range(rounds):
+        torch.cuda._sleep(AHEAD)
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         for _ in range(repeats):
