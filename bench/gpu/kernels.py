@@ -5,7 +5,7 @@
 
 Each part is a program of its own with a time limit, so that none takes another with it. Its rows are in
 DIR/PART.json, what it printed in DIR/PART.txt. The summary comes last. `--sanitize` runs a small case of
-each kernel under compute-sanitizer as well, which takes minutes.
+each kernel under compute-sanitizer as well, which takes a minute or two.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,19 +128,21 @@ SUMMARIES = {"scalar": scalar_summary, "digest": digest_summary, "gemm": gemm_su
 
 
 def sanitize(folder: Path) -> Rows:
-    """Run a small case of each kernel under compute-sanitizer."""
-    found: Rows = []
+    """Run a small case of each kernel under compute-sanitizer, all side by side."""
+    cases = [(kernel, tool) for kernel in ("digest", "gemm", "scalar") for tool in ("memcheck", "racecheck")]
+    with ThreadPoolExecutor(len(cases)) as pool:
+        return list(pool.map(lambda case: _sanitize_one(folder, *case), cases))
+
+
+def _sanitize_one(folder: Path, kernel: str, tool: str) -> dict[str, Any]:
     program = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-    for kernel in ("digest", "gemm", "scalar"):
-        for tool in ("memcheck", "racecheck"):
-            log = folder / f"{tool}-{kernel}.txt"
-            case = [sys.executable, str(HERE / "small_cases.py"), "--kernel", kernel]
-            command = [program, "--tool", tool, "--error-exitcode", "9", *case]
-            status = run(command, log, SANITIZER_SECONDS, {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
-            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-            said = next((line.strip("= ") for line in reversed(lines) if "SUMMARY" in line), "")
-            found.append({"tool": tool, "kernel": kernel, "status": status, "said": said})
-    return found
+    log = folder / f"{tool}-{kernel}.txt"
+    case = [sys.executable, str(HERE / "small_cases.py"), "--kernel", kernel]
+    command = [program, "--tool", tool, "--error-exitcode", "9", *case]
+    status = run(command, log, SANITIZER_SECONDS, {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    said = next((line.strip("= ") for line in reversed(lines) if "SUMMARY" in line), "")
+    return {"tool": tool, "kernel": kernel, "status": status, "said": said}
 
 
 def main() -> None:
