@@ -96,7 +96,7 @@ ifeq ($(GPU_PYTHON),$(BIN)/python)
 test-gpu: $(VENV)/.dev
 endif
 test-gpu:
-	PYTHONPATH=src $(GPU_PYTHON) -m pytest -m gpu -rN
+	PYTHONPATH=src:$$PYTHONPATH $(GPU_PYTHON) -m pytest -m gpu -rN $(shell grep -rl --include=test_*.py mark[.]gpu tests)
 
 clean:
 	rm -rf $(VENV) build dist .samebits .pytest_cache .mypy_cache .ruff_cache src/*.egg-info

@@ -3,6 +3,7 @@
     python bench/overhead.py                  the three workloads, about five minutes
     python bench/overhead.py --rounds 3       quicker, rougher
     python bench/overhead.py --workload gpt --modes plain,step
+    python bench/overhead.py --device cuda --workload gpt124m --modes plain,step     on a GPU only
     python bench/overhead.py --cpu-time --threads 1    on a machine that is busy with other things
 
 One process runs blocks of steps of the same training in turn: plain, step level, op level, step level with
@@ -48,13 +49,13 @@ class Workload:
 
     Args:
         title: what it is.
-        make: makes a function that trains one step.
+        make: makes a function that trains one step on a device.
         steps: number of steps per block.
         targets: highest ratio to plain that is aimed at, by mode.
     """
 
     title: str
-    make: Callable[[], Callable[[], None]]
+    make: Callable[[str], Callable[[], None]]
     steps: int
     targets: dict[str, float]
 
@@ -69,18 +70,18 @@ def load_example(name: str) -> ModuleType:
     return module
 
 
-def batches(make_batch: Callable[[], list[torch.Tensor]]) -> Iterator[list[torch.Tensor]]:
+def batches(make_batch: Callable[[], list[torch.Tensor]], device: str) -> Iterator[list[torch.Tensor]]:
     """Ready-made batches through a real DataLoader, again and again: the loader adds next to nothing."""
-    ready = [make_batch() for _ in range(8)]
+    ready = [[part.to(device) for part in make_batch()] for _ in range(8)]
     return itertools.chain.from_iterable(DataLoader(ready, batch_size=None) for _ in itertools.count())
 
 
-def make_cifar(batch_size: int) -> Callable[[], None]:
+def make_cifar(device: str, batch_size: int) -> Callable[[], None]:
     """The network, loss, optimizer and loop of examples/cifar10.py."""
     torch.manual_seed(0)
-    model = load_example("cifar10").LeNet()
+    model = load_example("cifar10").LeNet().to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
-    loader = batches(lambda: [torch.randn(batch_size, 3, 32, 32), torch.randint(10, (batch_size,))])
+    loader = batches(lambda: [torch.randn(batch_size, 3, 32, 32), torch.randint(10, (batch_size,))], device)
 
     def step() -> None:
         images, labels = next(loader)
@@ -93,18 +94,20 @@ def make_cifar(batch_size: int) -> Callable[[], None]:
     return step
 
 
-def make_gpt(batch_size: int, context: int) -> Callable[[], None]:
-    """The network, optimizer and loop of examples/char_gpt.py, 3.7 million parameters, with dropout."""
+def make_gpt(device: str, batch_size: int, context: int, *, large: bool = False) -> Callable[[], None]:
+    """The network, optimizer and loop of examples/char_gpt.py; it has 3.7 or 124 million parameters."""
     torch.manual_seed(0)
     module = load_example("char_gpt")
-    config = module.GPTConfig(vocabulary=96, context=context, layers=6, heads=7, width=224)
-    model = module.GPT(config)
+    sizes = {"layers": 12, "heads": 12, "width": 768} if large else {"layers": 6, "heads": 7, "width": 224}
+    words = 50304 if large else 96
+    model = module.GPT(module.GPTConfig(vocabulary=words, context=context, **sizes)).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1)
-    loader = batches(lambda: list(torch.randint(96, (2, batch_size, context))))
+    loader = batches(lambda: list(torch.randint(words, (2, batch_size, context))), device)
 
     def step() -> None:
         tokens, following = next(loader)
-        loss = functional.cross_entropy(model(tokens).flatten(0, 1), following.flatten())
+        with torch.autocast(device, torch.bfloat16, enabled=large):
+            loss = functional.cross_entropy(model(tokens).flatten(0, 1), following.flatten())
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -115,13 +118,23 @@ def make_gpt(batch_size: int, context: int) -> Callable[[], None]:
 
 
 WORKLOADS = {
-    "cifar4": Workload("CIFAR net, batch 4", lambda: make_cifar(4), 150, {"step": 1.08, "op": 2.6}),
-    "cifar128": Workload("CIFAR net, batch 128", lambda: make_cifar(128), 20, {"step": 1.01, "op": 1.2}),
+    "cifar4": Workload(
+        "CIFAR net, batch 4", lambda device: make_cifar(device, 4), 150, {"step": 1.08, "op": 2.6}
+    ),
+    "cifar128": Workload(
+        "CIFAR net, batch 128", lambda device: make_cifar(device, 128), 20, {"step": 1.01, "op": 1.2}
+    ),
     "gpt": Workload(
         "GPT, 3.7 M parameters, batch 8 x 128",
-        lambda: make_gpt(8, 128),
+        lambda device: make_gpt(device, 8, 128),
         5,
         {"step": 1.015, "op": 1.5, "replay": 3.0},
+    ),
+    "gpt124m": Workload(
+        "GPT, 124 M parameters, bfloat16, batch 8 x 1024",
+        lambda device: make_gpt(device, 8, 1024, large=True),
+        5,
+        {"step": 1.005},
     ),
 }
 
@@ -176,10 +189,10 @@ def time_block(mode: str, step: Callable[[], None], n_steps: int, clock: Callabl
 
 
 def measure(
-    workload: Workload, modes: list[str], rounds: int, clock: Callable[[], float]
+    workload: Workload, device: str, modes: list[str], rounds: int, clock: Callable[[], float]
 ) -> dict[str, list[float]]:
     """Times of all blocks by mode; the order of the modes turns from round to round."""
-    step = workload.make()
+    step = workload.make(device)
     for _ in range(10):
         step()
     times: dict[str, list[float]] = {mode: [] for mode in modes}
@@ -206,6 +219,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=12, help="blocks per mode and workload")
     parser.add_argument("--workload", choices=[*WORKLOADS, "all"], default="all")
     parser.add_argument("--modes", default=",".join(MODES), help="comma-separated, `plain` among them")
+    parser.add_argument("--device", default="cpu", help="where it trains (default: cpu)")
     parser.add_argument("--threads", type=int, help="torch's threads (default: torch's choice)")
     parser.add_argument(
         "--cpu-time", action="store_true", help="processor time of all threads, not wall-clock"
@@ -221,10 +235,10 @@ def main() -> None:
     clock, unit = (time.process_time, "CPU ms") if args.cpu_time else (time.perf_counter, "ms")
     python, threads = platform.python_version(), torch.get_num_threads()
     print(f"torch {torch.__version__}, Python {python}, {threads} threads, {args.rounds} rounds")
-    names = list(WORKLOADS) if args.workload == "all" else [args.workload]
+    names = [name for name in WORKLOADS if name != "gpt124m"] if args.workload == "all" else [args.workload]
     for name in names:
         workload = WORKLOADS[name]
-        times = measure(workload, args.modes.split(","), args.rounds, clock)
+        times = measure(workload, args.device, args.modes.split(","), args.rounds, clock)
         print(f"\n{workload.title} ({unit} per step; ratios to plain)")
         print(f"  {'':12} {'min':>9} {'median':>9}   {'ratio':>7} {'median':>7}   target")
         for mode in times:

@@ -241,8 +241,12 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_leaks():
+def no_leaks(request):
     """No hook, mode, patch, flag, environment variable, handler or RNG state leaks out of any test."""
+    if request.node.get_closest_marker("gpu"):
+        torch = importlib.import_module("torch")
+        torch.cuda.init()  # sets itself up on first use, as above
+        torch.cuda.device_count()
     states = RandomStates()
     before = Surroundings()
     yield

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SCRIPTS = Path(__file__).parent / "scripts"
+CUDA_SCRIPTS = Path(__file__).parent / "cuda"  # they need a GPU
 CLEAN = "clean"
 CAUSES = (
     "unseeded-torch",

@@ -4,6 +4,7 @@
     python bench/planted/run.py wall-clock           # names or causes that contain that
     python bench/planted/run.py --clean --stress     # clean scripts, circumstances perturbed
     python bench/planted/run.py --json FILE          # also write what was found, after each script
+    python bench/planted/run.py --cuda --jobs 8      # the scripts that need a GPU
     python bench/planted/run.py --remedies           # apply each remedy called tried, and verify that
     python bench/planted/run.py --json FILE --resume # run only what FILE lacks, or what has changed since
 
@@ -30,7 +31,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from corpus import CLEAN, Script, read_corpus
+from corpus import CLEAN, CUDA_SCRIPTS, SCRIPTS, Script, read_corpus
 from remedies import outcome
 from scores import Score, figures, score
 
@@ -48,6 +49,8 @@ def parse_arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("words", nargs="*", metavar="WORD", help="only where cause/name contains one")
+    parser.add_argument("--cuda", action="store_true", help="the corpus for a GPU")
+    parser.add_argument("--budget", help="seconds for explaining a script (default: that of verify)")
     parser.add_argument("--clean", action="store_true", help="only clean scripts")
     parser.add_argument("--planted", action="store_true", help="only planted scripts")
     parser.add_argument(
@@ -71,7 +74,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def chosen(arguments: argparse.Namespace) -> list[Script]:
     """The scripts that the command line asks for."""
-    scripts = read_corpus()
+    scripts = read_corpus(CUDA_SCRIPTS if arguments.cuda else SCRIPTS)
     if arguments.clean != arguments.planted:
         scripts = [script for script in scripts if script.is_clean == arguments.clean]
     if arguments.words:
@@ -191,7 +194,9 @@ def try_remedy(script: Script, extra: list[str], found: dict[str, Any], timeout:
 
 def judge(script: Script, arguments: argparse.Namespace, results: Results) -> Score:
     """Run one script unless its result is known, and print its line of the table."""
-    extra, timeout = ["--stress"] if arguments.stress else [], arguments.timeout
+    timeout = arguments.timeout
+    extra = ["--stress"] if arguments.stress else []
+    extra += ["--budget", arguments.budget] if arguments.budget else []
     known = results.known(script)
     if results.times and known is None:
         results.plain[script.name] = plain_seconds(script, timeout)

@@ -203,6 +203,18 @@ def test_a_child_that_cannot_be_recorded_is_named(tmp_path: Path) -> None:
     assert "(started at script.py:6)" in note
 
 
+def test_git_as_samebits_asks_it_is_no_child_of_the_script(tmp_path: Path) -> None:
+    """It is asked about a script by name, which looks like a program that might train."""
+    write(tmp_path, "import torch\ntorch.manual_seed(0)\nprint(torch.randn(2).sum().item())\n")
+    who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "all"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    samebits(tmp_path, "run", "script.py")
+    shown = samebits(tmp_path, "show", ".samebits/script-1.sbr").stdout
+    assert "commit=" in shown
+    assert "was not recorded" not in shown
+
+
 FORKING = """
     import os
     import torch

@@ -19,6 +19,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 PACKAGES = (
     "_text",
     "_torch",
+    "_cuda",
     "errors",
     "environment",
     "_runtime",

@@ -357,6 +357,27 @@ def caller(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
+def is_own_call(frame: FrameType) -> bool:
+    """Tell whether samebits, not the script, called the function of the standard library that it replaced.
+
+    Args:
+        frame: of samebits' code in that function.
+    """
+    below: FrameType | None = frame
+    for passed in (_is_own, _is_standard_frame):
+        while below is not None and passed(below):
+            below = below.f_back
+    return below is not None and _is_own(below)
+
+
+def _is_own(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "samebits"
+
+
+def _is_standard_frame(frame: FrameType) -> bool:
+    return is_standard(str(frame.f_globals.get("__name__", "")))
+
+
 def is_standard(module: str) -> bool:
     """Tell whether a module belongs to the standard library, by its name."""
     return module.partition(".")[0] in sys.stdlib_module_names

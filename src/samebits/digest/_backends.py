@@ -6,7 +6,7 @@ import functools
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from samebits.digest import _native_backend
+from samebits.digest import _cuda_backend, _native_backend
 from samebits.digest._torch_backend import TorchBackend
 
 if TYPE_CHECKING:
@@ -77,10 +77,12 @@ def cpu_backend() -> CpuBackend:
 
 
 # By type of device: returns None where this installation or machine cannot use the backend.
-_DEVICES: Mapping[str, Callable[[], Backend | None]] = MappingProxyType({"cpu": cpu_backend})
+_DEVICES: Mapping[str, Callable[[device], Backend | None]] = MappingProxyType(
+    {"cpu": lambda _: cpu_backend(), "cuda": _cuda_backend.open_backend}
+)
 
 
 def backend_of(device: device) -> Backend:
     """Return the backend of a device: torch operations where it has no other."""
-    opened = _DEVICES[device.type]() if device.type in _DEVICES else None
+    opened = _DEVICES[device.type](device) if device.type in _DEVICES else None
     return opened or TorchBackend()

@@ -97,9 +97,28 @@ class Parts:
     tensors: tuple[torch.Tensor, ...]
 
 
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Return whether it is a tensor of the commonest kind, whose memory can be read as it is."""
+    try:
+        return (
+            type(tensor) in _PLAIN_TYPES
+            and tensor.dtype not in _QUANTIZED_DTYPES
+            and not tensor.is_nested
+            and tensor.data_ptr() != 0
+            and not is_captured(tensor)
+        )
+    except RuntimeError:  # sparse, nested, in a transform: it has no address
+        return False
+
+
+def is_captured(tensor: torch.Tensor) -> bool:
+    """Return whether the running thread captures a graph of its device: nothing is computed then, or read."""
+    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
 def has_contents(tensor: torch.Tensor) -> bool:
-    """Return False for meta and fake tensors and for those whose storage was freed."""
-    if tensor.is_meta or hasattr(tensor, "fake_mode"):
+    """Return False for meta and fake tensors, for those whose storage was freed, and in a captured graph."""
+    if tensor.is_meta or hasattr(tensor, "fake_mode") or is_captured(tensor):
         return False
     if type(tensor) not in _PLAIN_TYPES or tensor.layout is not torch.strided or tensor.is_nested:
         return True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from samebits._text.printable import with_article
 from samebits.digest import _definition as d
 from samebits.digest._backends import backend_of, cpu_backend
-from samebits.digest._parts import absent_digest, has_contents, parts_of, readable
+from samebits.digest._parts import absent_digest, has_contents, is_plain, parts_of, readable
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _digest_mixed(tensors: Sequence[torch.Tensor]) -> bytes:
     results = [b""] * len(tensors)
     by_device: dict[torch.device, list[tuple[int, torch.Tensor]]] = {}
     for position, tensor in enumerate(tensors):
-        read = _read(tensor)
+        read = tensor if is_plain(tensor) else _read(tensor)
         if isinstance(read, bytes):
             results[position] = read
         else:

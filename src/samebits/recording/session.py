@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from samebits import environment
-from samebits._runtime.frames import calling_frame, pass_on
+from samebits._runtime.frames import calling_frame, is_own_call, pass_on
 from samebits._runtime.imports import PostImport
 from samebits._text.masking import Masker
 from samebits._torch.core import COMPILER_RULES, compiled_graphs, hide_from_compiler
@@ -232,7 +232,7 @@ class RecordingSession:
         Args:
             command: that starts it.
         """
-        if len(self._unrecorded) < _MOST_NAMED:
+        if len(self._unrecorded) < _MOST_NAMED and not is_own_call(calling_frame()):
             sites = self.recorder.sites
             self._unrecorded.setdefault(command, sites.known(sites.find(calling_frame())))
             self.writer.update(notes=self._notes())  # the script may never come to its end

@@ -20,7 +20,7 @@ def choose_backend(monkeypatch):
             backend = NativeBackend(library, reader or NoReader())
         monkeypatch.setattr(tensors, "_CPU", backend)
         monkeypatch.setattr(values, "cpu_backend", lambda: backend)
-        monkeypatch.setattr(_backends, "_DEVICES", {"cpu": lambda: backend})
+        monkeypatch.setattr(_backends, "_DEVICES", {"cpu": lambda _: backend})
         return backend
 
     return choose

@@ -241,12 +241,12 @@ def test_a_device_with_a_backend_of_its_own(monkeypatch):
             seen.append(len(tensors))
             return TorchBackend().digest_tensors(tensors)
 
-    seen, backends = [], {"cpu": Fake}
+    seen, backends = [], {"cpu": lambda _: Fake()}
     data = [torch._neg_view(torch.arange(n, dtype=torch.float32)) for n in (5, 9)]
     expected = digest_many(data)
     monkeypatch.setattr(_backends, "_DEVICES", backends)
     assert (digest_many(data), seen) == (expected, [2])
-    backends["cpu"] = lambda: None
+    backends["cpu"] = lambda _: None
     assert (digest_many(data), seen) == (expected, [2])
     assert _backends.backend_of(torch.device("meta")).name == "torch"
 

@@ -1,0 +1,22 @@
+"""Images are padded by reflection before a convolution."""
+# planted: cause=nondeterministic-kernel
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+images = torch.randn(8, 4, 20, device="cuda")
+model = nn.Sequential(nn.Conv1d(4, 8, 1), nn.ReflectionPad1d(9), nn.Conv1d(8, 4, 3)).cuda()
+
+
+def compute():
+    return model(images).tanh().square().mean()  # <- planted
+
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(5):
+    loss = compute()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(loss.item())

@@ -1,0 +1,3 @@
+/* The kernels of the digest for a GPU. */
+#define SB_FN static __device__ __forceinline__
+#include "digest_body.h"

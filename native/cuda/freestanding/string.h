@@ -1,0 +1,1 @@
+/* NVRTC has memcpy built in and no file of this name. */

@@ -1,0 +1,83 @@
+"""Compiled kernels on a device: loaded and launched by CUDA's driver, with raw pointers.
+
+The driver's interface is stable over all releases of CUDA and torch:
+https://docs.nvidia.com/cuda/cuda-driver-api/ (sections "Module Management", "Execution Control", CUDA 13.0).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Argument: TypeAlias = "ctypes.c_void_p | ctypes.c_ulonglong"
+
+
+class DriverError(RuntimeError):
+    """The driver is not there, or a call of it failed: the text says which."""
+
+
+class Kernel:
+    """A function of loaded code.
+
+    Args:
+        driver: its library.
+        function: its handle.
+    """
+
+    def __init__(self, driver: ctypes.CDLL, function: ctypes.c_void_p) -> None:
+        self._driver, self._function = driver, function
+
+    def launch(self, blocks: int, threads: int, arguments: Sequence[Argument], stream: int) -> None:
+        """Queue it; the context of the stream's device must be current in this thread.
+
+        Args:
+            blocks: how many.
+            threads: in a block.
+            arguments: addresses and numbers.
+            stream: the handle of a stream.
+
+        Raises:
+            DriverError: the driver refused.
+        """
+        pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
+        status = self._driver.cuLaunchKernel(
+            self._function, blocks, 1, 1, threads, 1, 1, 0, ctypes.c_void_p(stream), pointers, None
+        )
+        _check(self._driver, status, "cuLaunchKernel")
+
+
+def load_kernels(code: bytes, names: Sequence[str]) -> list[Kernel]:
+    """Load machine code into the current context, where it stays.
+
+    Args:
+        code: of the device of that context.
+        names: of functions in it.
+
+    Raises:
+        DriverError: there is no driver, or it refused.
+    """
+    try:
+        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError as error:
+        raise DriverError(str(error)) from error
+    module = ctypes.c_void_p()
+    _check(driver, driver.cuModuleLoadData(ctypes.byref(module), code), "cuModuleLoadData")
+    return [Kernel(driver, _function(driver, module, name)) for name in names]
+
+
+def _function(driver: ctypes.CDLL, module: ctypes.c_void_p, name: str) -> ctypes.c_void_p:
+    function = ctypes.c_void_p()
+    status = driver.cuModuleGetFunction(ctypes.byref(function), module, name.encode())
+    _check(driver, status, f"cuModuleGetFunction({name})")
+    return function
+
+
+def _check(driver: ctypes.CDLL, status: int, call: str) -> None:
+    if status:
+        text = ctypes.c_char_p()
+        driver.cuGetErrorString(status, ctypes.byref(text))
+        raise DriverError(f"{call}: {(text.value or b'unknown error').decode()}")

@@ -1,0 +1,121 @@
+"""Digests of tensors on a GPU, by the kernels: the same as of the same contents on the CPU."""
+
+import pytest
+import torch
+
+from samebits.digest import _definition, digest, digest_many
+from samebits.digest._backends import backend_of
+
+pytestmark = pytest.mark.gpu
+
+DTYPES = [getattr(torch, name) for name in _definition.DTYPES if hasattr(torch, name)]
+LENGTHS = (0, 1, 7, 8, 9, 1023, 1024, 1025, 64 * 1024 - 1, 64 * 1024 + 1, 3_000_001)
+
+
+def random_bytes(size, seed=0):
+    """The same on every machine."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(0, 256, (size,), dtype=torch.uint8, generator=generator)
+
+
+def test_the_kernels_are_used():
+    """Not the torch operations that stand in where they cannot be compiled."""
+    assert backend_of(torch.device("cuda")).name == "cuda"
+    assert backend_of(torch.device("cuda", 0)) is backend_of(torch.device("cuda"))
+
+
+def test_lengths():
+    """Of all sizes around words, blocks and units, in one launch."""
+    cpu = [random_bytes(length, length) for length in LENGTHS]
+    assert digest_many([tensor.cuda() for tensor in cpu]) == digest_many(cpu)
+
+
+def test_memory_that_begins_anywhere():
+    """Views that begin at each byte of two words."""
+    whole = random_bytes(70_000)
+    on_gpu = whole.cuda()
+    ranges = [slice(start, start + 66_000) for start in range(17)]
+    assert digest_many([on_gpu[r] for r in ranges]) == digest_many([whole[r] for r in ranges])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_dtypes(dtype):
+    """All bytes, as elements of each dtype."""
+    cpu = random_bytes(16 * 1024)
+    assert digest(cpu.cuda().view(dtype)) == digest(cpu.view(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64], ids=str)
+def test_views(dtype):
+    """Transposed, with gaps, expanded, of one element, negated and conjugated."""
+    cpu = torch.randn(40, 30, 20, dtype=dtype)
+    gpu = cpu.cuda()
+    views = [
+        lambda t: t.permute(2, 0, 1),
+        lambda t: t[::3, 1::2],
+        lambda t: t[:, :1].expand(40, 7, 20),
+        lambda t: t[3, 4, 5],
+        lambda t: t[5:5],
+        torch._neg_view,
+        lambda t: t.conj(),
+        lambda t: t.to(memory_format=torch.contiguous_format)[1:],
+    ]
+    assert digest_many([view(gpu) for view in views]) == digest_many([view(cpu) for view in views])
+
+
+def test_tensors_of_both_devices_in_any_order():
+    """An optimizer's state has counters on the CPU between moments on the GPU."""
+    cpu = [torch.randn(n) for n in (1, 300, 70_000)]
+    mixed = [t for pair in zip(cpu, [t.cuda() for t in cpu], strict=True) for t in pair]
+    expected = digest_many(cpu)
+    found = digest_many(mixed)
+    pieces = [found[at : at + 16] for at in range(0, len(found), 16)]
+    assert b"".join(pieces[::2]) == b"".join(pieces[1::2]) == expected
+
+
+def test_many_small_tensors():
+    """More than a launch has thread blocks."""
+    cpu = [random_bytes(1 + n % 50, n) for n in range(5000)]
+    assert digest_many([t.cuda() for t in cpu]) == digest_many(cpu)
+
+
+def test_more_than_four_gigabytes():
+    """Sizes and indices have 64 bits."""
+    gpu = torch.full((5 << 30,), 3, dtype=torch.uint8, device="cuda")
+    gpu[-1] = 4
+    assert digest(gpu) == digest(gpu.cpu())
+
+
+def test_what_another_stream_computes_is_waited_for():
+    """The digest is queued on the stream that is current, behind what computes the tensor."""
+    side = torch.cuda.Stream()
+    large = torch.randn(4096, 4096, device="cuda")
+    with torch.cuda.stream(side):
+        side.wait_stream(torch.cuda.default_stream())
+        result = large
+        for _ in range(20):
+            result = torch.tanh(result @ large)
+        found = digest(result)
+    torch.cuda.synchronize()
+    assert found == digest(result.cpu())
+
+
+def test_a_graph_is_captured():
+    """Nothing is read then, and the capture goes on; after a replay there are values."""
+    weight, inputs = torch.randn(64, 64, device="cuda"), torch.randn(8, 64, device="cuda")
+    inputs @ weight
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = inputs @ weight
+        captured = digest(result)
+    graph.replay()
+    assert digest(result) == digest((inputs @ weight).cpu())
+    assert captured == digest(torch.empty(8, 64, device="meta"))
+
+
+def test_default_device_and_inference():
+    """Whatever mode the script is in."""
+    cpu = torch.randn(100)
+    gpu = cpu.cuda()
+    with torch.device("cuda"), torch.inference_mode(), torch.autocast("cuda"):
+        assert digest(gpu) == digest(cpu)
