@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from samebits.digest import _definition, digest, digest_many
+from samebits.digest import DigestPlan, _definition, digest, digest_many, observe, storage_addresses
 from samebits.digest._backends import backend_of
 
 pytestmark = pytest.mark.gpu
@@ -119,3 +119,48 @@ def test_default_device_and_inference():
     gpu = cpu.cuda()
     with torch.device("cuda"), torch.inference_mode(), torch.autocast("cuda"):
         assert digest(gpu) == digest(cpu)
+
+
+def test_a_plan_follows_its_tensors():
+    """Values, memory, shapes and devices of a model and its optimizer change from step to step."""
+    gpu = [torch.randn(n, device="cuda") for n in (3, 300, 70_000)]
+    tensors = [gpu[0], torch.ones(1), gpu[1], gpu[2].view(700, 100).t()]
+    plan = DigestPlan(tensors)
+    for change in (
+        lambda: None,
+        lambda: gpu[0].add_(1),
+        lambda: setattr(gpu[1], "data", torch.randn(5, device="cuda")),
+        lambda: gpu[2].mul_(2),
+        lambda: gpu[0].resize_(2),
+        lambda: setattr(gpu[1], "data", torch.randn(5)),
+    ):
+        change()
+        assert plan.digest() == digest_many([tensor.cpu() for tensor in tensors])
+        assert plan.digest() == digest_many(tensors)
+
+
+def test_a_plan_in_a_captured_graph():
+    """As `digest_many`: there are no values then, and the capture goes on."""
+    tensors = [torch.randn(8, device="cuda"), torch.randn(9, device="cuda")]
+    plan = DigestPlan(tensors)
+    before = plan.digest()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        tensors[0].add_(1)
+        captured = plan.digest()
+    assert captured == digest_many([torch.empty(8, device="meta"), torch.empty(9, device="meta")])
+    assert plan.digest() == before
+    graph.replay()
+    assert plan.digest() == digest_many([tensor.cpu() for tensor in tensors]) != before
+
+
+def test_what_is_observed():
+    """Digests, a key that is equal for equal shapes and dtypes, and where the storages begin."""
+    tensors = [torch.randn(4, 5, device="cuda"), torch.randn(0, device="cuda")]
+    tensors.append(tensors[0].view(-1)[6:])
+    digests, kinds, bases = observe(tensors)
+    assert digests == digest_many(tensors)
+    assert kinds == observe([torch.zeros_like(tensor) for tensor in tensors])[1]
+    assert kinds != observe(tensors[1:])[1]
+    assert bases[:8] == bases[16:] != bytes(8) == bases[8:16]
+    assert bases == storage_addresses(tensors)

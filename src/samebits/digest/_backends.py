@@ -29,6 +29,15 @@ class Backend(Protocol):
         or conjugated views.
         """
 
+    def digest_plain(self, tensors: Sequence[Tensor]) -> bytes | None:
+        """Return 16 bytes for each tensor; None if they are not all plain ones on its device."""
+
+    def observe_plain(self, tensors: Sequence[Tensor]) -> tuple[bytes, bytes, bytes] | None:
+        """Return what `tensors.observe` does; None as `digest_plain`."""
+
+    def prepare(self, tensors: tuple[Tensor, ...]) -> Callable[[], bytes | None]:
+        """Return a function that digests the same tensors each time; it returns None as `digest_plain`."""
+
 
 class PlainReader(Protocol):
     """Reads lists and tuples of plain tensors of common dtypes in CPU memory; returns None for any others."""
@@ -44,20 +53,11 @@ class PlainReader(Protocol):
 
 
 class CpuBackend(Backend, Protocol):
-    """Also digests what is not a tensor, and many plain tensors at once."""
+    """Also digests what is not a tensor."""
 
     @property
     def reader(self) -> PlainReader:
         """The fastest way, to be tried first."""
-
-    def digest_plain(self, tensors: Sequence[Tensor]) -> bytes | None:
-        """Return 16 bytes for each tensor; None if they are not all plain ones in CPU memory."""
-
-    def observe_plain(self, tensors: Sequence[Tensor]) -> tuple[bytes, bytes, bytes] | None:
-        """Return what `tensors.observe` does; None as `digest_plain`."""
-
-    def prepare(self, tensors: tuple[Tensor, ...]) -> Callable[[], bytes | None]:
-        """Return a function that digests the same tensors each time; it returns None as `digest_plain`."""
 
     def digest_memory(self, address: int, n_bytes: int, code: int, threads: int | None) -> bytes:
         """Do what `tensors.digest_memory` does."""

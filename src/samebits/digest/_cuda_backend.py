@@ -20,7 +20,7 @@ from samebits._cuda.sources import read_sources
 from samebits.digest import _definition as d
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from samebits._cuda.driver import Kernel
 
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 _UNIT = 64 * d.BLOCK
 _THREADS = 256
 _WORDS_OF_SUMS = 2 * d.SUMS
-_KERNELS = ("digest_1x1", "digest_finish")
+_KERNELS = ("digest_2x1", "digest_finish")
+_FIELDS = 5
 
 _BLOCKS_PER_PROCESSOR = 8
 _FINISHING_THREADS = 64
+_PLAIN_TYPES = frozenset((torch.Tensor, torch.nn.Parameter))
 _CODES = {getattr(torch, name): code for name, (code, _) in d.DTYPES.items() if hasattr(torch, name)}
 
 
@@ -58,18 +60,58 @@ def _open(index: int) -> CudaBackend | None:
 
 @dataclass(frozen=True)
 class _Table:
-    """What the kernels are told of some tensors.
+    """What the kernels are told of some tensors, in memory of the device.
 
     Args:
-        tensors: those that they read, kept until the kernels have ended.
         words: for each tensor its address, bytes, dtype code, dimensions and the index of its first size;
             for each the number of units before it, and the number of all; all sizes.
+        sums: room for those of each tensor.
+        out: room for the digests, in memory of the host that the device can write.
+        count: how many tensors there are.
         units: how many pieces of work there are.
     """
 
-    tensors: list[torch.Tensor]
-    words: array[int]
+    words: torch.Tensor
+    sums: torch.Tensor
+    out: torch.Tensor
+    count: int
     units: int
+
+
+class _Rows:
+    """The words of a table, tensor by tensor."""
+
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._sizes: list[int] = []
+        self._units = [0]
+
+    def add(self, address: int, n_bytes: int, code: int, shape: tuple[int, ...]) -> None:
+        """Add a tensor whose contents lie in order.
+
+        Args:
+            address: where they begin.
+            n_bytes: how many there are.
+            code: of the dtype.
+            shape: of the tensor.
+        """
+        self._rows += (address, n_bytes, code, len(shape), len(self._sizes))
+        self._sizes += shape
+        self._units.append(self._units[-1] + -(-n_bytes // _UNIT))
+
+    def table(self, device: torch.device) -> _Table:
+        """Return the table, on its way to the device."""
+        numbers = array("q", [*self._rows, *self._units, *self._sizes])
+        words = _pinned(len(numbers))
+        ctypes.memmove(words.data_ptr(), numbers.buffer_info()[0], 8 * len(numbers))
+        count = len(self._units) - 1
+        return _Table(
+            words=words.to(device, non_blocking=True),
+            sums=torch.empty(count * _WORDS_OF_SUMS, dtype=torch.int64, device=device),
+            out=_pinned(2 * count),
+            count=count,
+            units=self._units[-1],
+        )
 
 
 class CudaBackend:
@@ -85,7 +127,7 @@ class CudaBackend:
     name = "cuda"
 
     def __init__(self, index: int, add: Kernel, finish: Kernel, max_blocks: int) -> None:
-        self._device = torch.device("cuda", index)
+        self._index, self._device = index, torch.device("cuda", index)
         self._add, self._finish = add, finish
         self._max_blocks = max_blocks
 
@@ -93,33 +135,101 @@ class CudaBackend:
         """See `Backend`."""
         if not tensors:
             return b""
-        with torch.no_grad(), torch.cuda.device(self._device):
-            return self._run(_table([_in_order(tensor) for tensor in tensors]))
+        rows = _Rows()
+        with torch.no_grad(), torch.cuda.device(self._index):
+            kept = [_in_order(tensor) for tensor in tensors]  # until the kernels have ended
+            for t in kept:
+                rows.add(t.data_ptr(), t.numel() * t.element_size(), _CODES[t.dtype], t.shape)
+            digests = self._run(rows.table(self._device))
+        del kept
+        return digests
+
+    def digest_plain(self, tensors: Sequence[torch.Tensor]) -> bytes | None:
+        """See `Backend`."""
+        seen = self.observe_plain(tensors)
+        return None if seen is None else seen[0]
+
+    def observe_plain(self, tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes] | None:
+        """See `Backend`."""
+        table = self._described(tensors)
+        if table is None:
+            return None
+        rows, kinds, bases = table
+        with torch.no_grad(), torch.cuda.device(self._index):
+            digests = self._run(rows.table(self._device))
+        return digests, array("q", kinds).tobytes(), array("q", bases).tobytes()
+
+    def prepare(self, tensors: tuple[torch.Tensor, ...]) -> Callable[[], bytes | None]:
+        """See `Backend`."""
+        return _Prepared(self, tensors).digest
+
+    def make_table(self, tensors: Sequence[torch.Tensor]) -> _Table | None:
+        """Return what the kernels are told; None if some are not plain or their contents not in order."""
+        described = self._described(tensors)
+        if described is None:
+            return None
+        with torch.no_grad(), torch.cuda.device(self._index):
+            return described[0].table(self._device)
+
+    def digest_table(self, table: _Table) -> bytes:
+        """Return 16 bytes for each tensor of a table."""
+        with torch.no_grad(), torch.cuda.device(self._index):
+            return self._run(table)
+
+    def _described(self, tensors: Sequence[torch.Tensor]) -> tuple[_Rows, list[int], list[int]] | None:
+        """Return the rows of plain tensors, a key of dtypes and shapes, and where the storages begin.
+
+        A hot path of recording, hence one loop with few calls.
+        """
+        rows = _Rows()
+        kinds: list[int] = []
+        bases: list[int] = []
+        try:
+            for t in tensors:
+                code = _CODES.get(t.dtype)
+                if type(t) not in _PLAIN_TYPES or code is None or t.get_device() != self._index:
+                    return None
+                address, shape = t.data_ptr(), t.shape
+                if not t.is_contiguous() or t.is_neg() or t.is_conj() or not (address or t.numel() == 0):
+                    return None
+                width = t.element_size()
+                rows.add(address, t.numel() * width, code, shape)
+                kinds += (code, len(shape), *shape)
+                bases.append(address - int(t.storage_offset()) * width if address else 0)
+        except RuntimeError:  # sparse, nested, in a transform: no address or no sizes
+            return None
+        return rows, kinds, bases
 
     def _run(self, table: _Table) -> bytes:
-        count = len(table.tensors)
-        words = _pinned(len(table.words))
-        ctypes.memmove(words.data_ptr(), table.words.buffer_info()[0], 8 * len(table.words))
-        words = words.to(self._device, non_blocking=True)
-        sums = torch.zeros(count * _WORDS_OF_SUMS, dtype=torch.int64, device=self._device)
-        out = _pinned(2 * count)
-        tensors, units, sizes = (words.data_ptr() + 8 * at for at in (0, 5 * count, 6 * count + 1))
-        stream = torch.cuda.current_stream()
-        blocks = max(1, min(table.units, self._max_blocks))
-        number = ctypes.c_ulonglong(count)
+        sums, words, count = table.sums.zero_(), table.words.data_ptr(), table.count
+        tensors, units, sizes = (words + 8 * at for at in (0, _FIELDS * count, (_FIELDS + 1) * count + 1))
+        stream = torch.cuda.current_stream(self._index)
+        number, total = ctypes.c_ulonglong(count), _address(sums.data_ptr())
         if table.units:
-            arguments = (_address(tensors), _address(units), number, _address(sums.data_ptr()))
-            self._add.launch(blocks, _THREADS, arguments, stream.cuda_stream)
-        results = (
-            _address(tensors),
-            _address(sizes),
-            number,
-            _address(sums.data_ptr()),
-            _address(out.data_ptr()),
-        )
+            arguments = (_address(tensors), _address(units), number, total)
+            self._add.launch(min(table.units, self._max_blocks), _THREADS, arguments, stream.cuda_stream)
+        results = (_address(tensors), _address(sizes), number, total, _address(table.out.data_ptr()))
         self._finish.launch(-(-count // _FINISHING_THREADS), _FINISHING_THREADS, results, stream.cuda_stream)
         stream.synchronize()
-        return out.numpy().tobytes()
+        return table.out.numpy().tobytes()
+
+
+class _Prepared:
+    """The table of some tensors, made anew when their memory, dtypes or shapes changed."""
+
+    def __init__(self, backend: CudaBackend, tensors: tuple[torch.Tensor, ...]) -> None:
+        self._backend, self._tensors = backend, tensors
+        self._table: _Table | None = None
+        self._seen: list[object] = []
+
+    def digest(self) -> bytes | None:
+        """Return 16 bytes for each tensor; None where one is not a plain one of the device."""
+        if torch.cuda.is_current_stream_capturing():
+            return None
+        layout: list[object] = [x for t in self._tensors for x in (t.data_ptr(), t.dtype, t.shape)]
+        if layout != self._seen:
+            self._table, self._seen = self._backend.make_table(self._tensors), layout
+        return None if self._table is None else self._backend.digest_table(self._table)
 
 
 def _pinned(size: int) -> torch.Tensor:
@@ -136,16 +246,3 @@ def _in_order(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_neg() or tensor.is_conj():
         tensor = tensor.resolve_conj().resolve_neg()
     return tensor if tensor.is_contiguous() else tensor.contiguous()
-
-
-def _table(tensors: list[torch.Tensor]) -> _Table:
-    rows: list[int] = []
-    units = [0]
-    sizes: list[int] = []
-    for tensor in tensors:
-        shape = tensor.shape
-        n_bytes = tensor.numel() * tensor.element_size()
-        rows += (tensor.data_ptr(), n_bytes, _CODES[tensor.dtype], len(shape), len(sizes))
-        sizes += shape
-        units.append(units[-1] + -(-n_bytes // _UNIT))
-    return _Table(tensors, array("q", [*rows, *units, *sizes]), units[-1])

@@ -1,21 +1,25 @@
-"""Digests of many tensors at once: one native call when all are plain CPU tensors, else each by its kind."""
+"""Digests of many tensors at once: one call when all are plain ones on one device, else each by its kind."""
 
 from __future__ import annotations
 
 import ctypes
 from array import array
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import with_article
 from samebits.digest import _definition as d
 from samebits.digest._backends import backend_of, cpu_backend
-from samebits.digest._parts import absent_digest, has_contents, is_plain, parts_of, readable
+from samebits.digest._parts import absent_digest, has_contents, is_captured, is_plain, parts_of, readable
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import torch
+
+    from samebits.digest._backends import Backend
 
 _CPU = cpu_backend()
 
@@ -33,8 +37,14 @@ def digest_many(tensors: Sequence[torch.Tensor]) -> bytes:
     """
     digests = _CPU.reader.digests(tensors if type(tensors) is list else tuple(tensors))
     if digests is None:
-        digests = _CPU.digest_plain(tensors)
+        digests = _backend_of_all(tensors).digest_plain(tensors)
     return _digest_mixed(tensors) if digests is None else digests
+
+
+def _backend_of_all(tensors: Sequence[torch.Tensor]) -> Backend:
+    """Return the backend that may read all of them: that of the first."""
+    first = tensors[0] if tensors else None
+    return _CPU if first is None or not first.is_cuda or is_captured(first) else backend_of(first.device)
 
 
 def observe(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
@@ -52,7 +62,7 @@ def observe(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
     """
     seen = _CPU.reader.observe(tensors)
     if seen is None:
-        seen = _CPU.observe_plain(tensors)
+        seen = _backend_of_all(tensors).observe_plain(tensors)
     if seen is None:
         return digest_many(tensors), repr([*map(_kind, tensors)]).encode(), storage_addresses(tensors)
     return seen
@@ -147,14 +157,60 @@ class DigestPlan:
     of strides alone, with the same memory and shape (`square.t_()`), is not noticed.
 
     Args:
-        tensors: of any kind; those that are not plain CPU tensors make the plan as slow as `digest_many`.
+        tensors: of any kind; those that are not plain tensors make the plan as slow as `digest_many`.
     """
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
         self._tensors = tuple(tensors)
         self._digest = _CPU.prepare(self._tensors)
+        self._groups: list[_Group] = []
 
     def digest(self) -> bytes:
         """Return 16 bytes for each tensor, in order."""
         digests = self._digest()
+        if digests is None and any(tensor.is_cuda for tensor in self._tensors):
+            digests = self._by_device()
         return digest_many(self._tensors) if digests is None else digests
+
+    def _by_device(self) -> bytes | None:
+        """Return 16 bytes for each tensor; None where some of those on a GPU cannot be read together."""
+        if not self._groups:
+            self._groups = _groups(self._tensors)
+        results = [b""] * len(self._tensors)
+        for group in self._groups:
+            digests = group.digest()
+            if digests is None:
+                self._groups = []
+                return None
+            for i, position in enumerate(group.positions):
+                results[position] = digests[16 * i : 16 * i + 16]
+        return b"".join(results)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Some tensors of a plan.
+
+    Args:
+        positions: in the plan.
+        digest: gives 16 bytes for each; None where they cannot be read together any more.
+    """
+
+    positions: list[int]
+    digest: Callable[[], bytes | None]
+
+
+def _groups(tensors: Sequence[torch.Tensor]) -> list[_Group]:
+    """Return the plain tensors of each GPU, and all others together."""
+    by_device: dict[torch.device | None, list[int]] = {}
+    for position, tensor in enumerate(tensors):
+        on_gpu = tensor.is_cuda and is_plain(tensor) and tensor.is_contiguous()
+        by_device.setdefault(tensor.device if on_gpu else None, []).append(position)
+    return [
+        _Group(positions, _prepared(device, tuple(tensors[position] for position in positions)))
+        for device, positions in by_device.items()
+    ]
+
+
+def _prepared(device: torch.device | None, tensors: tuple[torch.Tensor, ...]) -> Callable[[], bytes | None]:
+    return partial(digest_many, tensors) if device is None else backend_of(device).prepare(tensors)
