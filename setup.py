@@ -83,16 +83,32 @@ def extensions() -> list[Extension]:
     return [extension("samebits._native", "native"), extension("samebits._reader", "bindings"), *portable]
 
 
-class CarryMessages(build_py):
-    """An installed package carries the page of messages, which `samebits explain` reads."""
+# What `samebits._cuda.sources` finds, by the folders in which it looks.
+CUDA_SOURCES = (
+    "digest_core.h",
+    "cuda/digest.cu",
+    "cuda/digest_body.h",
+    "cuda/freestanding/stdint.h",
+)
+
+
+class CarryFiles(build_py):
+    """An installed package carries files that a checkout has elsewhere.
+
+    They are the page of messages, which `samebits explain` reads, and the kernels that a GPU's compiler gets.
+    """
 
     def run(self) -> None:
-        """Copy it; in an editable install it is read where it is written."""
+        """Copy them; in an editable install they are read where they are written."""
         super().run()
-        if not self.editable_mode:
-            self.copy_file(
-                "docs/reference/messages.md", os.path.join(self.build_lib, "samebits", "messages.md")
-            )
+        if self.editable_mode:
+            return
+        package = os.path.join(self.build_lib, "samebits")
+        self.copy_file("docs/reference/messages.md", os.path.join(package, "messages.md"))
+        for name in CUDA_SOURCES:
+            target = os.path.join(package, "_cuda", "sources", name)
+            self.mkpath(os.path.dirname(target))
+            self.copy_file(os.path.join("native", name), target)
 
 
 if BUILD not in {"", "pure", "native"}:
@@ -100,6 +116,6 @@ if BUILD not in {"", "pure", "native"}:
 modules = extensions()
 setup(
     ext_modules=modules,
-    cmdclass={"build_ext": BuildPlainLibrary, "build_py": CarryMessages},
+    cmdclass={"build_ext": BuildPlainLibrary, "build_py": CarryFiles},
     options={"bdist_wheel": {"py_limited_api": LIMITED_TAG}} if modules and IS_LIMITED else {},
 )

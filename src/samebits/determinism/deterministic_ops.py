@@ -31,9 +31,10 @@ class Advice:
 
 
 _INTERPOLATE = "torch.nn.functional.interpolate"
+# The release is the oldest of 2.7.1, 2.11.0, 2.13.0 and 2.15.0 whose torch/nn/functional.py has that way.
 _FUNCTIONAL = (
-    "call {op} itself, not `torch.ops.aten` and not from TorchScript, and begin control before the forward "
-    "pass, because it picks a deterministic way at that moment"
+    "with torch {since} or later, call {op} itself, not `torch.ops.aten` and not from TorchScript, and begin "
+    "control before the forward pass, because it picks a deterministic way at that moment"
 )
 _UNPOOL = (
     "write the values with `torch.zeros(...).scatter_add(...)` if no index occurs twice, or upsample with "
@@ -75,7 +76,7 @@ ADVICE = (
     Advice(
         "max_pool3d_with_indices_backward_(cuda|out_cuda)",
         "MaxPool3d",
-        _FUNCTIONAL.format(op="`torch.nn.functional.max_pool3d`"),
+        _FUNCTIONAL.format(op="`torch.nn.functional.max_pool3d`", since="2.13"),
         backward=True,
     ),
     Advice("max_pool.*_backward.*", "MaxPool on MPS", "run it on the CPU", backward=True),
@@ -121,7 +122,7 @@ ADVICE = (
     Advice(
         "replication_pad[123]d_backward_(out_)?cuda",
         "ReplicationPad",
-        _FUNCTIONAL.format(op="`torch.nn.functional.pad(mode='replicate')`"),
+        _FUNCTIONAL.format(op="`torch.nn.functional.pad(mode='replicate')`", since="2.7"),
         backward=True,
     ),
     Advice(
@@ -149,9 +150,21 @@ ADVICE = (
         backward=True,
     ),
     Advice(
-        "upsample_(bilinear2d|bicubic2d|trilinear3d)_backward_(out_)?cuda",
-        "interpolation",
-        _FUNCTIONAL.format(op=f"`{_INTERPOLATE}`"),
+        "upsample_bilinear2d_backward_(out_)?cuda",
+        f"{_INTERPOLATE}(mode='bilinear')",
+        _FUNCTIONAL.format(op=f"`{_INTERPOLATE}`", since="2.7"),
+        backward=True,
+    ),
+    Advice(
+        "upsample_trilinear3d_backward_(out_)?cuda",
+        f"{_INTERPOLATE}(mode='trilinear')",
+        _FUNCTIONAL.format(op=f"`{_INTERPOLATE}`", since="2.11"),
+        backward=True,
+    ),
+    Advice(
+        "upsample_bicubic2d_backward_(out_)?cuda",
+        f"{_INTERPOLATE}(mode='bicubic')",
+        _FUNCTIONAL.format(op=f"`{_INTERPOLATE}`", since="2.15") + "; before, use mode='bilinear'",
         backward=True,
     ),
     Advice(

@@ -128,12 +128,43 @@ WORKSPACES: Mapping[str, tuple[int, ...]] = {
     "aten::cudnn_batch_norm": (3,),
     "aten::_batch_norm_with_update": (3,),
     "aten::batch_norm_with_update": (3,),
+    # Seed and offset of dropout, which are allocated and not filled without dropout. Seen on an H200 with
+    # torch 2.11.0; aten/src/ATen/native/transformers/cuda/attention.cu, native/cudnn/MHA.cpp. What dropout
+    # draws from is recorded as the state of the generator. Sequence lengths, which come before them, are
+    # there for nested tensors only.
+    "aten::_efficient_attention_forward": (2, 3),
+    "aten::_flash_attention_forward": (2, 3),
+    "aten::_scaled_dot_product_efficient_attention": (2, 3),
+    "aten::_scaled_dot_product_flash_attention": (2, 3),
+    "aten::_scaled_dot_product_cudnn_attention": (2, 3),
+    "aten::_scaled_dot_product_fused_attention_overrideable": (2, 3),
 }
-# They read such memory, as the last of their tensors (aten/src/ATen/native/native_functions.yaml, 2.13.0).
-_WORKSPACE_READERS = frozenset(
-    ("aten::_ctc_loss_backward", "aten::mkldnn_rnn_layer_backward", "aten::_cudnn_rnn_backward",
-     "aten::miopen_rnn_backward", "aten::cudnn_batch_norm_backward", "aten::batch_norm_backward")
-)  # fmt: skip
+# Positions among the tensors that they read of such memory; negative ones count from the end
+# (aten/src/ATen/native/native_functions.yaml, 2.13.0).
+_LAST, _LAST_TWO = (-1,), (-2, -1)
+_WORKSPACES_READ: Mapping[str, tuple[int, ...]] = {
+    "aten::_ctc_loss_backward": _LAST,
+    "aten::mkldnn_rnn_layer_backward": _LAST,
+    "aten::_cudnn_rnn_backward": _LAST,
+    "aten::miopen_rnn_backward": _LAST,
+    "aten::cudnn_batch_norm_backward": _LAST,
+    "aten::batch_norm_backward": _LAST,
+    "aten::_efficient_attention_backward": _LAST_TWO,
+    "aten::_flash_attention_backward": _LAST_TWO,
+    "aten::_scaled_dot_product_efficient_attention_backward": _LAST_TWO,
+    "aten::_scaled_dot_product_flash_attention_backward": _LAST_TWO,
+    "aten::_scaled_dot_product_cudnn_attention_backward": (6, 7),
+    "aten::_scaled_dot_product_fused_attention_overrideable_backward": _LAST_TWO,
+}
+
+
+def hide(digests: bytes, positions: Iterable[int]) -> bytes:
+    """Return digests in which those of scratch memory are all alike: nothing has filled it."""
+    hidden = set(positions)
+    if not hidden:
+        return digests
+    each = range(len(digests) >> 4)
+    return b"".join(bytes(16) if i in hidden else digests[16 * i : 16 * i + 16] for i in each)
 
 
 FORWARD_SITES = 1 << 18
@@ -195,7 +226,7 @@ class OpSpec:
         source: whether its output's contents come from outside torch.
         flags: `random`, `writes` and `source` as the memory map takes them.
         workspaces: which of its outputs are scratch memory, whose contents are no values.
-        reads_workspace: whether its last input is such memory.
+        workspaces_read: which of its inputs are such memory; negative numbers count from the end.
     """
 
     name: int
@@ -209,7 +240,7 @@ class OpSpec:
     source: bool
     flags: int
     workspaces: tuple[int, ...]
-    reads_workspace: bool
+    workspaces_read: tuple[int, ...]
 
 
 def spec_of(op: Any, intern: Callable[[str], int]) -> OpSpec:
@@ -231,7 +262,7 @@ def spec_of(op: Any, intern: Callable[[str], int]) -> OpSpec:
         source=source,
         flags=source * SOURCE | random * RANDOM | writes * WRITES,
         workspaces=WORKSPACES.get(base, ()),
-        reads_workspace=base in _WORKSPACE_READERS,
+        workspaces_read=_WORKSPACES_READ.get(base, ()),
     )
 
 

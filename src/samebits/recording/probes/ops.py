@@ -22,6 +22,7 @@ from samebits.recording.probes.op_calls import (
     OpSpec,
     flatten_arguments,
     flatten_outputs,
+    hide,
     spec_of,
     written_tensors,
 )
@@ -31,8 +32,6 @@ from samebits.records.kinds import KINDS, EventKind, Role
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.backward import BackwardProbe
     from samebits.recording.probes.modules import ModulePaths
@@ -263,7 +262,7 @@ def _seen_around(
     """Combine the observations before and after an op that writes to its arguments."""
     digests, kinds, bases = before
     after, more_kinds, more_bases = observe(outputs)
-    after = _hidden(after, spec.workspaces) if spec.workspaces else after
+    after = hide(after, spec.workspaces) if spec.workspaces else after
     if spec.source and len(inputs) == len(outputs):
         digests = after  # the values came from outside, not from what the tensor held
     return inputs, outputs, digests + state + after, kinds + more_kinds, bases, more_bases
@@ -276,17 +275,12 @@ def _seen_after(spec: OpSpec, inputs: list[Any], outputs: list[Any], state: byte
         return inputs, outputs, digests + digests, kinds, bases, bases
     digests, kinds, bases = observe(inputs + outputs)
     n = len(inputs)
-    if spec.workspaces or spec.reads_workspace:
-        digests = _hidden(digests, [*(n + i for i in spec.workspaces), *([n - 1] * spec.reads_workspace)])
+    if spec.workspaces or spec.workspaces_read:
+        read = (i + n if i < 0 else i for i in spec.workspaces_read)
+        digests = hide(digests, [*read, *(n + i for i in spec.workspaces)])
     if state:
         digests = digests[: 16 * n] + state + digests[16 * n :]
     return inputs, outputs, digests, kinds, bases[: 8 * n], bases[8 * n :]
-
-
-def _hidden(digests: bytes, positions: Sequence[int]) -> bytes:
-    """Return digests in which those of scratch memory are all alike: nothing has filled it."""
-    each = range(len(digests) >> 4)
-    return b"".join(bytes(16) if i in positions else digests[16 * i : 16 * i + 16] for i in each)
 
 
 def _default_generator(torch: Any, device: Any) -> Any:
