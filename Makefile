@@ -89,7 +89,8 @@ bench-resume: $(VENV)/.dev
 
 test-portable: $(VENV)/.dev
 	$(PIP_INSTALL) --group cuda-compiler
-	SAMEBITS_TEST_SEEDS=20 $(PYTEST) $(PORTABLE) tests/unit/portable/test_portable_headers.py tests/unit/portable/test_portable_sizes.py
+	SAMEBITS_TEST_SEEDS=20 $(PYTEST) $(PORTABLE) tests/unit/portable/test_portable_headers.py tests/unit/portable/test_portable_sizes.py \
+		tests/unit/digest/test_cuda_backend.py
 	$(BIN)/python tests/golden/check.py
 
 ifeq ($(GPU_PYTHON),$(BIN)/python)

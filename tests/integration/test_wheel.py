@@ -123,6 +123,16 @@ def test_its_name_says_where_it_works(installed):
     assert all(".abi3.so" in name or name.endswith(".pyd") for name in libraries)
 
 
+def test_the_kernels_of_a_gpu_are_in_it(installed):
+    """The compiler finds what the file of the kernels includes, with the text of the checkout."""
+    code = "from samebits._cuda.sources import read_sources; print(*sorted(read_sources()))"
+    assert installed.python("-c", code).stdout.split() == [
+        "digest.cu", "digest_body.h", "digest_core.h", "stdint.h",
+    ]  # fmt: skip
+    packaged = installed.folder / "samebits/_cuda/sources/cuda/digest_body.h"
+    assert packaged.read_bytes() == (ROOT / "native/cuda/digest_body.h").read_bytes()
+
+
 def test_the_pages_of_messages_are_in_it(installed):
     page = (ROOT / "docs/reference/messages.md").read_text(encoding="utf-8")
     slugs = [line.removeprefix("## ").strip() for line in page.splitlines() if line.startswith("## ")]

@@ -81,6 +81,16 @@ def test_helpers_are_imported():
             assert re.search(rf"^from {script.helper.stem} import", script.path.read_text(), re.MULTILINE)
 
 
+def test_the_corpus_for_a_gpu():
+    """Each script says what is true of it, lies in the folder of its cause, and uses the GPU."""
+    scripts = corpus.read_corpus(corpus.CUDA_SCRIPTS)
+
+    assert len(scripts) >= 50
+    assert [script.name for script in scripts if script.path.parent.name != script.cause] == []
+    assert [script.name for script in scripts if "cuda" not in script.path.read_text()] == []
+    assert {script.path for script in scripts} == set(corpus.CUDA_SCRIPTS.glob("*/*.py"))
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 def test_a_script_is_short_and_says_what_it_is(script):
     """Documentation first, at most 60 lines, valid Python."""
