@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from flip_support import BitFlip, flipped
 
 FAULTY = 1
+FAULTY_IN_PAIR = 3
 
 
 def train(fault: str, *, guarded: bool = True) -> tuple[str, list[samebits.Mismatch]]:
@@ -29,13 +30,16 @@ def train(fault: str, *, guarded: bool = True) -> tuple[str, list[samebits.Misma
     torch.manual_seed(0)
     nn = torch.nn
     net = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.2), nn.Linear(8, 2))
+    group = pair_of(rank) if fault in IN_PAIRS else None
     options = OPTIONS.get(fault, {})
-    model = DistributedDataParallel(net, **options)
+    alone = fault in ALONE
+    model = net if alone else DistributedDataParallel(net, process_group=group, **options)
     optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
     torch.manual_seed(5 + rank)
     found: list[samebits.Mismatch] = []
     policy = "raise" if fault == "raise" else found.append
-    guard = samebits.ReplayGuard(model, every=1, on_mismatch=policy)
+    across = ACROSS.get(fault)
+    guard = samebits.ReplayGuard(model, every=1, on_mismatch=policy, across_ranks=across, process_group=group)
 
     def step_of(x: torch.Tensor) -> torch.Tensor:
         loss = model(x).square().mean()
@@ -57,6 +61,8 @@ def train(fault: str, *, guarded: bool = True) -> tuple[str, list[samebits.Misma
             x = torch.randn(4, 6)
             with accumulating:
                 guard(step_of, x) if guarded and watch is None else step_of(x)
+        for parameter in net.parameters() if alone else ():
+            dist.all_reduce(parameter.grad)
         optimizer.step()
         if planted is not None:
             planted.remove()
@@ -67,11 +73,19 @@ def train(fault: str, *, guarded: bool = True) -> tuple[str, list[samebits.Misma
     return str(samebits.digest([net.state_dict(), gradients, torch.get_rng_state()])), found
 
 
+def pair_of(rank: int) -> dist.ProcessGroup:
+    """The group of this rank: ranks 0 and 1 train together, and 2 and 3."""
+    groups = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    return groups[rank // 2]
+
+
 def plant(fault: str, net: torch.nn.Module, rank: int, number: int) -> BitFlip | None:
     """Plant a fault in step 1, or in all."""
     if fault == "transient" and number == 1 and rank == FAULTY:
         return BitFlip(net[4], {0}, (1, 24))
-    if fault == "persistent" and rank == FAULTY:
+    if fault in IN_PAIRS[1:] and rank == FAULTY_IN_PAIR and (number == 1 or "persistent" in fault):
+        return BitFlip(net[4], None if "persistent" in fault else {0}, (1, 24))
+    if fault in PERSISTENT and rank == FAULTY:
         return BitFlip(net[4], None, (1, 24))
     if (fault == "random" and rank == FAULTY) or fault == "all random":
         return BitFlip(net[4], None, None, seed=100 * rank + number)
@@ -118,7 +132,22 @@ OPTIONS = {
     "unused, static": {"find_unused_parameters": True, "static_graph": True},
     "unused": {"find_unused_parameters": True},
 }
-CLEAN = ("none", "own buffers", "static graph", "views", "unused, static", "accumulate", "watch")
+IN_PAIRS = ("pairs", "pairs, transient", "pairs, persistent")
+# Trained without a wrapper: the script averages gradients itself.
+ALONE = ("alone", "alone, persistent", "alone, persistent, asked")
+ACROSS = {"not asked, persistent": False, "alone, persistent, asked": True}
+PERSISTENT = ("persistent", "not asked, persistent", "alone, persistent", "alone, persistent, asked")
+CLEAN = (
+    "none",
+    "alone",
+    "pairs",
+    "own buffers",
+    "static graph",
+    "views",
+    "unused, static",
+    "accumulate",
+    "watch",
+)
 
 if __name__ == "__main__":
     main()

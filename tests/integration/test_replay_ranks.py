@@ -83,3 +83,38 @@ def test_of_two_ranks_it_cannot_be_told_which_is_wrong(tmp_path):
         found = line["found"][0]
         assert (found["kind"], found["ranks"], found["executions"]) == ("persistent", [0, 1], "ab")
         assert "cannot be told" in found["text"]
+
+
+@pytest.mark.parametrize("fault", ["not asked, persistent", "alone, persistent"])
+def test_without_a_comparison_of_ranks_a_persistent_fault_is_not_seen(others, fault):
+    """`across_ranks=False`, and its default where no module is a wrapper."""
+    assert [line["found"] for line in others[fault]] == [[]] * 3
+
+
+def test_a_comparison_of_ranks_can_be_asked_for(others):
+    """The script averages gradients itself: `across_ranks=True` finds what the default does not."""
+    for line in others["alone, persistent, asked"]:
+        found = line["found"][0]
+        assert (found["kind"], found["ranks"]) == ("persistent", [1])
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory):
+    faults = ("alone", "not asked, persistent", "alone, persistent", "alone, persistent, asked")
+    return told(3, faults, tmp_path_factory.mktemp("others"))
+
+
+def test_a_training_without_a_wrapper_keeps_its_bits(others):
+    assert [(line["found"], line["same"]) for line in others["alone"]] == [([], True)] * 3
+
+
+def test_ranks_that_train_together_in_a_group(tmp_path):
+    """The others are told nothing; the faulty rank has its number in the whole training."""
+    lines = told(4, ["pairs", "pairs, transient", "pairs, persistent"], tmp_path)
+    assert [(line["found"], line["same"]) for line in lines["pairs"]] == [([], True)] * 4
+    found = [line["found"] for line in lines["pairs, transient"]]
+    assert found[:2] == [[], []]
+    assert [(each[0]["kind"], each[0]["ranks"]) for each in found[2:]] == [("transient", [3])] * 2
+    found = [line["found"] for line in lines["pairs, persistent"]]
+    assert found[:2] == [[], []]
+    assert [(each[0]["kind"], each[0]["ranks"]) for each in found[2:]] == [("persistent", [2, 3])] * 2

@@ -135,7 +135,7 @@ class Engine:
                 policy(mismatch)
             elif policy == "raise":
                 raise ReplayMismatchError(mismatch)
-            elif Ranks(self.settings.group).rank in mismatch.ranks:
+            elif Ranks(self.settings.group).number in mismatch.ranks:
                 show_warning(f"samebits: {mismatch}")
 
     def _with_history(self, mismatch: Mismatch) -> Mismatch:

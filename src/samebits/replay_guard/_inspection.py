@@ -156,7 +156,7 @@ class Inspection:
             own = Mismatch(
                 step=self._facts.number,
                 kind=MismatchKind.NONDETERMINISTIC if ops else judgement.kind,
-                ranks=(self._ranks.rank,),
+                ranks=(self._ranks.number,),
                 executions=letters([each.key for each in executions]),
                 odd=None if ops else judgement.odd,
                 tensors=tensors,
@@ -233,7 +233,7 @@ class Inspection:
             Mismatch(
                 step=self._facts.number,
                 kind=judgement.kind,
-                ranks=judgement.ranks,
+                ranks=self._numbers(judgement.ranks),
                 executions=letters(firsts),
                 tensors=tuple(DifferingTensor(name) for name in names[:_MOST_TENSORS]),
                 n_tensors=len(names),
@@ -261,6 +261,9 @@ class Inspection:
 
         return self._step.again(lambda: self._work.run(call.arguments), prepare=ready)
 
+    def _numbers(self, ranks: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(self._ranks.numbers[rank] for rank in ranks)
+
     def _diverged(self, ranks: tuple[int, ...], weights: list[bytes], devices: tuple[str, ...]) -> Mismatch:
         names = self._step.parameter_names
         differing = [
@@ -271,7 +274,7 @@ class Inspection:
         return Mismatch(
             step=self._facts.number,
             kind=MismatchKind.DIVERGED,
-            ranks=ranks,
+            ranks=self._numbers(ranks),
             executions=letters(weights),
             tensors=tuple(DifferingTensor(f"parameter {name}") for name in differing[:_MOST_TENSORS]),
             n_tensors=len(differing),

@@ -27,6 +27,11 @@ class Ranks:
 
     Args:
         group: the process group; None for the default one.
+
+    Attributes:
+        size: how many there are.
+        rank: of this process, among them.
+        numbers: of each in the whole training, which is what launchers and logs call its rank.
     """
 
     def __init__(self, group: Any = None) -> None:
@@ -34,6 +39,12 @@ class Ranks:
         self._group = group
         self.size = dist.get_world_size(group) if ready else 1
         self.rank = dist.get_rank(group) if ready else 0
+        self.numbers = tuple(range(self.size) if group is None else dist.get_process_group_ranks(group))
+
+    @property
+    def number(self) -> int:
+        """The rank of this process in the whole training."""
+        return self.numbers[self.rank]
 
     def gather(self, value: _T) -> list[_T]:
         """Return the value of every rank, in their order."""
@@ -53,8 +64,7 @@ class Ranks:
         if self.size == 1:
             return value
         held = [value]
-        source = rank if self._group is None else dist.get_global_rank(self._group, rank)
-        dist.broadcast_object_list(held, src=source, group=self._group)
+        dist.broadcast_object_list(held, src=self.numbers[rank], group=self._group)
         return held[0]
 
 

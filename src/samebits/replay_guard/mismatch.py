@@ -48,7 +48,8 @@ class Mismatch:
     Args:
         step: the number of the step, as the guard counts them, from 0.
         kind: what it shows.
-        ranks: the rank that is wrong; several where it cannot be told which of them is.
+        ranks: the rank that is wrong, by its number in the whole training; several where it cannot be told
+            which of them is.
         executions: a letter for each execution, equal where the bits were: `abaa` says that only the second
             differed. Across ranks, one letter for each rank.
         odd: the execution that differs from all others, from 1; 1 is the one whose results the training uses.
