@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import textwrap
 
 import pytest
 from cli_support import environment
@@ -110,6 +111,36 @@ def test_state_does_not_leak_from_run_to_run(tmp_path):
     assert f"  {shown[4].line('history')}\n" in shown[4].out
     assert "unseeded-python" in shown[4].out
     assert shown[5].results == ["(2, False)"]
+
+
+def test_objects_that_need_their_own_way_back(tmp_path):
+    """Sparse tensors, lazy layers, parametrizations, hooks, graphs: after the cell as after one run."""
+    cells = [
+        """
+        sparse = torch.eye(2).to_sparse()
+        lazy, layer = torch.nn.LazyLinear(2), torch.nn.Linear(2, 2)
+        weight = torch.ones(2, requires_grad=True)
+        total = (weight * 2).sum()
+        """,
+        """
+        torch.manual_seed(0)
+        sparse.mul_(2)
+        lazy(torch.ones(1, 3))
+        layer = torch.nn.utils.parametrizations.weight_norm(layer)
+        total.backward(retain_graph=True)
+        weight.register_hook(lambda grad: grad * 2)
+        (weight * 3).sum().backward()
+        """,
+        "sparse.to_dense().tolist(), lazy.weight.tolist(), layer.weight.tolist(), type(layer).__mro__[1]",
+        "weight.grad.tolist(), len(weight._backward_hooks)",
+    ]
+    verified = ["%%samebits verify\n" + textwrap.dedent(cell).strip() for cell in cells[1:2]]
+    shown = run_notebook(tmp_path, [cells[0], *verified, *cells[2:]])
+    expected = run_notebook(tmp_path, cells)
+
+    assert shown[1].errors == []
+    assert shown[1].out.startswith("identical: 2 runs"), shown[1].out
+    assert [each.results for each in shown[2:]] == [each.results for each in expected[2:]]
 
 
 def test_values_that_differ_without_a_tensor(tmp_path):
