@@ -246,6 +246,7 @@ def test_later_runs_that_fail_or_are_interrupted(tmp_path):
             "%%samebits verify\nx = torch.ones(2)\nif calls() > 3:\n    raise ValueError('only later')",
             "loss = model(torch.ones(1, 4)).sum()",
             "%%samebits verify\nloss.backward()",
+            "%%samebits verify\nx = torch.ones(2)\nif calls() > 5:\n    sys.exit(3)",
             "steps = iter([1.0, 2.0, 3.0])",
             "%%samebits verify\nx = torch.tensor(next(steps))",
             "x",
@@ -260,9 +261,11 @@ def test_later_runs_that_fail_or_are_interrupted(tmp_path):
     assert shown[3].out.startswith("not judged: the second run failed (ValueError: only later)"), shown[3].out
     assert "Trying to backward through the graph a second time" in shown[5].out
     assert "note: not put back before run 2: the graph of `loss`, which a backward pass frees" in shown[5].out
-    assert shown[7].out.startswith("different: ")
-    assert "note: not put back before run 2: how far `steps` has been read" in shown[7].out
-    assert shown[8].results == ["tensor(1.)"]
+    assert shown[6].errors == []
+    assert shown[6].out.startswith("not judged: the second run failed (SystemExit: 3)"), shown[6].out
+    assert shown[8].out.startswith("different: ")
+    assert "note: not put back before run 2: how far `steps` has been read" in shown[8].out
+    assert shown[9].results == ["tensor(1.)"]
 
 
 def test_wrong_options_are_one_line(tmp_path):
@@ -325,6 +328,40 @@ def test_magics_figures_and_output_inside_a_cell(tmp_path):
     assert f"aten::randn.default\n  {cell.line('%time')}\n    > %time noise = torch.randn(3)" in cell.out
     assert f"aten::randn.default\n  {shown[2].line('%%time')}\n" in shown[2].out
     assert shown[3].results == ["[]"]
+
+
+def test_output_of_children_and_of_kept_streams(tmp_path):
+    """Shown once too: a logger of an earlier cell keeps its stream, a child process writes past Python."""
+    shown = run_notebook(
+        tmp_path,
+        [
+            """
+            import logging, subprocess
+            logger = logging.getLogger("training")
+            logger.addHandler(logging.StreamHandler())
+            logger.setLevel("INFO")
+            kept = sys.stdout
+            """,
+            """
+            %%samebits verify
+            noise = torch.randn(3)
+            logger.info("logged")
+            print("to a kept stream", file=kept)
+            sys.stdout.flush()
+            done = subprocess.run(["echo", "from a child"])
+            written = os.write(1, b"by its number\\n")
+            """,
+            "print('after'); logger.info('later'); code = os.system('echo as before')",
+        ],
+    )
+    cell = shown[1]
+
+    assert "unseeded-torch" in cell.out
+    for text in ("to a kept stream", "from a child", "by its number"):
+        assert cell.out.count(text + "\n") == 1, cell.out
+    assert cell.err == "logged\n"
+    assert sorted(shown[2].out.splitlines()) == ["after", "as before"]
+    assert shown[2].err == "later\n"
 
 
 def test_a_cell_that_awaits(tmp_path):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import BuiltinMethodType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.containers import CONTAINERS
+from samebits._runtime.containers import CONTAINERS, contents
 from samebits._runtime.frames import USER, FrameRanks
 from samebits.commands.cell_facts import Left, NotRestored
 from samebits.digest.values import is_array
@@ -208,8 +208,8 @@ def _contents_of(value: Any) -> tuple[list[Part], list[Any]]:
     """Return the parts that an object has beside its attributes, and the objects that it holds there."""
     kind = type(value)
     if issubclass(kind, CONTAINERS):
-        held = list(dict.values(value)) if issubclass(kind, dict) else list(value)
-        return [ContainerPart(value)], held
+        held = contents(value)
+        return [ContainerPart(value)], list(held.values() if isinstance(held, dict) else held)
     if issubclass(kind, (tuple, frozenset, functools.partial)):
         return [], [value.func, value.args, value.keywords] if hasattr(kind, "func") else list(value)
     if hasattr(kind, "untyped_storage"):
@@ -277,9 +277,15 @@ def _of_class(kind: type[Any]) -> tuple[list[Part], list[Any]]:
         return {name: value for name, value in vars(kind).items() if not name.startswith("__")}
 
     put = functools.partial(type.__setattr__, kind)
-    functions = [getattr(value, "__func__", getattr(value, "fget", value)) for value in vars(kind).values()]
+    functions = [function for value in vars(kind).values() for function in _functions_in(value)]
     bases = [base for base in kind.__mro__[1:] if _is_of_user(base.__module__)]
     return [AttributePart(held, put, functools.partial(type.__delattr__, kind))], [*functions, *bases]
+
+
+def _functions_in(value: Any) -> list[Any]:
+    """Return an attribute of a class, and the functions that it holds if it is a property or a method."""
+    held = [getattr(value, name, None) for name in ("__func__", "func", "fget", "fset", "fdel")]
+    return [value, *(each for each in held if each is not None)]
 
 
 def _space(value: Any) -> dict[str, Any] | None:

@@ -276,12 +276,12 @@ class TablePart:
 
     Args:
         table: the object.
-        base: the class of pandas that it belongs to.
+        kind: the class of pandas that it belongs to.
     """
 
-    def __init__(self, table: Any, base: Any) -> None:
+    def __init__(self, table: Any, kind: Any) -> None:
         self._table = table
-        self._base = base
+        self._class = kind
 
     def read(self, before: Any = None) -> Any:
         """See `Part`."""
@@ -290,7 +290,7 @@ class TablePart:
     def write(self, reading: Any) -> None:
         """See `Part`."""
         if not self._is(reading):
-            self._base.__init__(self._table, reading, copy=True)
+            self._class.__init__(self._table, reading, copy=True)
             self._table.attrs = dict(reading.attrs)
 
     def _is(self, reading: Any) -> bool:

@@ -38,11 +38,25 @@ def counter():
         return n
     return count
 
+class Logged:
+    @property
+    def level(self):
+        return self.held
+    @level.setter
+    def level(self, value):
+        self.held = value
+        levels.append(value)
+
+class Private(list):
+    def __iter__(self):
+        raise ZeroDivisionError
+
 def bump():
     seen["n"] += 1
 
 seen = {"n": 0}
 count = counter()
+levels, logged, private = [], Logged(), Private([1])
 meter, slotted = Meter(), Slotted()
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1))
@@ -79,6 +93,8 @@ CHANGES = {
     "a default": "grouped['x'].append(1)",
     "attributes": "meter.add(2)",
     "a class": "Meter.total = 7; Meter.fresh = 1",
+    "a global of a setter": "logged.level = 3",
+    "a list that is not iterated": "private.append(2)",
     "slots": "slotted.value.append(2); slotted.other = 1",
     "a closure": "count(); count()",
     "a global of a function": "bump()",
@@ -142,7 +158,8 @@ KINDS = {
     np.ma.MaskedArray: lambda array: (array.data.tolist(), array.mask.tolist()),
     np.ndarray: lambda array: (array.tolist(), str(array.dtype)),
     dict: lambda value: [(key, shown(item)) for key, item in value.items()],
-    (list, tuple, collections.deque): lambda value: [shown(item) for item in value],
+    list: lambda value: [shown(item) for item in list.__iter__(value)],
+    (tuple, collections.deque): lambda value: [shown(item) for item in value],
     set: sorted,
     bytearray: bytes,
     torch.Generator: lambda value: value.get_state().tolist(),
