@@ -143,6 +143,24 @@ def test_objects_that_need_their_own_way_back(tmp_path):
     assert [each.results for each in shown[2:]] == [each.results for each in expected[2:]]
 
 
+def test_variables_that_cannot_be_asked_for_their_state(tmp_path):
+    """A layer whose weights are not made yet, and an object that raises an error for any attribute."""
+    shown = run_notebook(
+        tmp_path,
+        [
+            """
+            %%samebits verify
+            class Refusing:
+                def __getattr__(self, name):
+                    raise ZeroDivisionError
+            lazy, refusing, ones = torch.nn.LazyLinear(3), Refusing(), torch.ones(2)
+            """
+        ],
+    )
+    assert shown[0].errors == []
+    assert shown[0].out.startswith("identical: 2 runs"), shown[0].out
+
+
 def test_values_that_differ_without_a_tensor(tmp_path):
     """Arrays and lists are state; a time is only reported, with its line and the variable."""
     shown = run_notebook(

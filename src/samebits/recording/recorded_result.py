@@ -45,10 +45,11 @@ def _leaves(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
     if depth > _DEEPEST:
         return
     if isinstance(value, torch.Tensor):
-        yield name, value.detach()
+        if not hasattr(value, "cls_to_become"):  # otherwise a lazy layer has not made it yet
+            yield name, value.detach()
     elif isinstance(value, torch.Generator):
         yield name, value.get_state()
-    elif callable(getattr(value, "state_dict", None)) and not isinstance(value, type):
+    elif _has_state(value):
         yield from _leaves(value.state_dict(), name, depth + 1)
     elif isinstance(value, Mapping):
         yield from _entries(value.items(), name, depth)
@@ -64,6 +65,13 @@ def _leaves(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
         tensor = _tensor(value)
         if tensor is not None:
             yield name, tensor
+
+
+def _has_state(value: Any) -> bool:
+    try:
+        return callable(getattr(value, "state_dict", None)) and not isinstance(value, type)
+    except Exception:  # noqa: BLE001 - a class can do anything when it is asked for an attribute
+        return False
 
 
 def _elements(value: Sequence[Any], name: str, depth: int) -> Iterator[tuple[str, Any]]:
