@@ -31,6 +31,7 @@ from samebits.integrations._parts import (
     TablePart,
     TensorPart,
     components,
+    gradient,
     plain_array,
 )
 from samebits.rng.generator_objects import family_of
@@ -227,7 +228,7 @@ def _of_tensor(tensor: Any) -> tuple[list[Part], list[Any]]:
     if hasattr(tensor, "cls_to_become"):  # a lazy layer has not made it yet
         return [TensorPart(tensor)], []
     if not tensor.is_leaf:
-        return [TensorPart(tensor)], [tensor.grad_fn, *components(tensor)]
+        return [TensorPart(tensor)], [tensor.grad_fn, gradient(tensor), *components(tensor)]
     hooks = AttributePart.of_names(tensor, _HOOKS)
     return [TensorPart(tensor), hooks], [tensor.grad, *hooks.read().values(), *components(tensor)]
 

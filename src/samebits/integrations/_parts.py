@@ -171,8 +171,7 @@ class TensorPart:
         tensor = self._tensor
         if hasattr(tensor, "cls_to_become"):
             return None
-        grad = tensor.grad if tensor.is_leaf else None
-        now = (tensor.detach(), tensor.requires_grad, grad, tensor.is_leaf)
+        now = (tensor.detach(), tensor.requires_grad, gradient(tensor), tensor.is_leaf)
         return before if before is not None and _is_same_tensor(now, before) else now
 
     def write(self, reading: Any) -> None:
@@ -182,13 +181,17 @@ class TensorPart:
         tensor, (alias, requires_grad, grad, is_leaf) = self._tensor, reading
         if is_leaf and not tensor.is_leaf:  # written to by something that has a graph
             tensor.detach_()
-        if not tensor.is_leaf:
-            return
-        if _memory_of(tensor) != _memory_of(alias):
+        if tensor.is_leaf and _memory_of(tensor) != _memory_of(alias):
             tensor.data = alias
-        if tensor.requires_grad != requires_grad:
+        if tensor.is_leaf and tensor.requires_grad != requires_grad:
             tensor.requires_grad_(requires_grad)
-        tensor.grad = grad
+        if gradient(tensor) is not grad:
+            tensor.grad = grad
+
+
+def gradient(tensor: Any) -> Any:
+    """Return the gradient that a tensor holds; torch warns where it cannot hold one."""
+    return tensor.grad if tensor.is_leaf or tensor.retains_grad else None
 
 
 def components(tensor: Any) -> list[Any]:

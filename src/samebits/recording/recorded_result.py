@@ -42,11 +42,10 @@ def record_result(result: Any) -> None:
 def _leaves(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
     """Yield the parts of a value as tensors, each with its path."""
     torch: Any = sys.modules["torch"]
-    if depth > _DEEPEST:
+    if depth > _DEEPEST or hasattr(type(value), "cls_to_become"):  # that a lazy layer has not made yet
         return
     if isinstance(value, torch.Tensor):
-        if not hasattr(value, "cls_to_become"):  # otherwise a lazy layer has not made it yet
-            yield name, value.detach()
+        yield name, value.detach()
     elif isinstance(value, torch.Generator):
         yield name, value.get_state()
     elif _has_state(value):

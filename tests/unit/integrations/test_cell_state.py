@@ -76,6 +76,8 @@ masked = np.ma.array([1.0, 2.0], mask=[False, True])
 lazy, plain = torch.nn.LazyLinear(2), torch.nn.Linear(3, 3)
 weight = torch.ones(2, requires_grad=True)
 total, free = (weight * 2).sum(), torch.zeros(2)
+kept = weight * 2
+kept.retain_grad()
 μ = torch.ones(2)
 """
 
@@ -132,6 +134,7 @@ weight.register_post_accumulate_grad_hook(lambda held: None)
 (weight * 3).sum().backward()
 """,
     "a gradient of what a graph reaches": "total.backward(retain_graph=True)",
+    "a gradient that is kept": "(kept * 3).sum().backward(retain_graph=True)",
     "a tensor that joins a graph": "free[0] = weight[0] * 2",
     "a name that Python spells otherwise": "\u00b5.mul_(2)",
 }
@@ -143,7 +146,7 @@ KINDS = {
         (type(tensor), tensor.dtype, tuple(tensor.shape)),
         tensor.to_dense().tolist(),
         (tensor.requires_grad, tensor.is_leaf),
-        shown(tensor.grad) if tensor.is_leaf else None,
+        shown(tensor.grad) if tensor.is_leaf or tensor.retains_grad else None,
         [len(held or ()) for held in (tensor._backward_hooks, tensor._post_accumulate_grad_hooks)],
     ),
     torch.nn.Module: lambda module: [
