@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from samebits._runtime.frames import pass_on
 from samebits.records.kinds import EventKind
 from samebits.rng.active import PROCESS
 
@@ -69,7 +70,8 @@ def _leaves(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
 def _has_state(value: Any) -> bool:
     try:
         return callable(getattr(value, "state_dict", None)) and not isinstance(value, type)
-    except Exception:  # noqa: BLE001 - a class can do anything when it is asked for an attribute
+    except Exception as error:  # noqa: BLE001 - a class can do anything when it is asked for an attribute
+        pass_on(error)
         return False
 
 
