@@ -118,12 +118,14 @@ def run_notebook(folder: Path, cells: Sequence[str], *, setup: str = SETUP, **va
     path = folder / "notebook.ipynb"
     nbformat.write(notebook, path)
     quiet = {"IPYTHONDIR": str(folder / "ipython"), "JUPYTER_CONFIG_DIR": str(folder / "jupyter")}
+    variables_of_kernel = environment(**quiet, **variables)
+    variables_of_kernel.pop("PYTEST_CURRENT_TEST", None)  # a kernel that finds it hides children
     done = subprocess.run(
         [sys.executable, "-c", EXECUTE, str(path), str(folder)],
         capture_output=True,
         text=True,
         timeout=400,
-        env=environment(**quiet, **variables),
+        env=variables_of_kernel,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import textwrap
 
 import pytest
 from cli_support import environment
@@ -112,6 +113,54 @@ def test_state_does_not_leak_from_run_to_run(tmp_path):
     assert shown[5].results == ["(2, False)"]
 
 
+def test_objects_that_need_their_own_way_back(tmp_path):
+    """Sparse tensors, lazy layers, parametrizations, hooks, graphs: after the cell as after one run."""
+    cells = [
+        """
+        sparse = torch.eye(2).to_sparse()
+        lazy, layer = torch.nn.LazyLinear(2), torch.nn.Linear(2, 2)
+        weight = torch.ones(2, requires_grad=True)
+        total = (weight * 2).sum()
+        """,
+        """
+        torch.manual_seed(0)
+        sparse.mul_(2)
+        lazy(torch.ones(1, 3))
+        layer = torch.nn.utils.parametrizations.weight_norm(layer)
+        total.backward(retain_graph=True)
+        weight.register_hook(lambda grad: grad * 2)
+        (weight * 3).sum().backward()
+        """,
+        "sparse.to_dense().tolist(), lazy.weight.tolist(), layer.weight.tolist(), type(layer).__mro__[1]",
+        "weight.grad.tolist(), len(weight._backward_hooks)",
+    ]
+    verified = ["%%samebits verify\n" + textwrap.dedent(cell).strip() for cell in cells[1:2]]
+    shown = run_notebook(tmp_path, [cells[0], *verified, *cells[2:]])
+    expected = run_notebook(tmp_path, cells)
+
+    assert shown[1].errors == []
+    assert shown[1].out.startswith("identical: 2 runs"), shown[1].out
+    assert [each.results for each in shown[2:]] == [each.results for each in expected[2:]]
+
+
+def test_variables_that_cannot_be_asked_for_their_state(tmp_path):
+    """A layer whose weights are not made yet, and an object that raises an error for any attribute."""
+    shown = run_notebook(
+        tmp_path,
+        [
+            """
+            %%samebits verify
+            class Refusing:
+                def __getattr__(self, name):
+                    raise ZeroDivisionError
+            lazy, refusing, ones = torch.nn.LazyLinear(3), Refusing(), torch.ones(2)
+            """
+        ],
+    )
+    assert shown[0].errors == []
+    assert shown[0].out.startswith("identical: 2 runs"), shown[0].out
+
+
 def test_values_that_differ_without_a_tensor(tmp_path):
     """Arrays and lists are state; a time is only reported, with its line and the variable."""
     shown = run_notebook(
@@ -215,6 +264,7 @@ def test_later_runs_that_fail_or_are_interrupted(tmp_path):
             "%%samebits verify\nx = torch.ones(2)\nif calls() > 3:\n    raise ValueError('only later')",
             "loss = model(torch.ones(1, 4)).sum()",
             "%%samebits verify\nloss.backward()",
+            "%%samebits verify\nx = torch.ones(2)\nif calls() > 5:\n    sys.exit(3)",
             "steps = iter([1.0, 2.0, 3.0])",
             "%%samebits verify\nx = torch.tensor(next(steps))",
             "x",
@@ -229,9 +279,11 @@ def test_later_runs_that_fail_or_are_interrupted(tmp_path):
     assert shown[3].out.startswith("not judged: the second run failed (ValueError: only later)"), shown[3].out
     assert "Trying to backward through the graph a second time" in shown[5].out
     assert "note: not put back before run 2: the graph of `loss`, which a backward pass frees" in shown[5].out
-    assert shown[7].out.startswith("different: ")
-    assert "note: not put back before run 2: how far `steps` has been read" in shown[7].out
-    assert shown[8].results == ["tensor(1.)"]
+    assert shown[6].errors == []
+    assert shown[6].out.startswith("not judged: the second run failed (SystemExit: 3)"), shown[6].out
+    assert shown[8].out.startswith("different: ")
+    assert "note: not put back before run 2: how far `steps` has been read" in shown[8].out
+    assert shown[9].results == ["tensor(1.)"]
 
 
 def test_wrong_options_are_one_line(tmp_path):
@@ -294,6 +346,40 @@ def test_magics_figures_and_output_inside_a_cell(tmp_path):
     assert f"aten::randn.default\n  {cell.line('%time')}\n    > %time noise = torch.randn(3)" in cell.out
     assert f"aten::randn.default\n  {shown[2].line('%%time')}\n" in shown[2].out
     assert shown[3].results == ["[]"]
+
+
+def test_output_of_children_and_of_kept_streams(tmp_path):
+    """Shown once too: a logger of an earlier cell keeps its stream, a child process writes past Python."""
+    shown = run_notebook(
+        tmp_path,
+        [
+            """
+            import logging, subprocess
+            logger = logging.getLogger("training")
+            logger.addHandler(logging.StreamHandler())
+            logger.setLevel("INFO")
+            kept = sys.stdout
+            """,
+            """
+            %%samebits verify
+            noise = torch.randn(3)
+            logger.info("logged")
+            print("to a kept stream", file=kept)
+            sys.stdout.flush()
+            done = subprocess.run(["echo", "from a child"])
+            written = os.write(1, b"by its number\\n")
+            """,
+            "print('after'); logger.info('later'); code = os.system('echo as before')",
+        ],
+    )
+    cell = shown[1]
+
+    assert "unseeded-torch" in cell.out
+    for text in ("to a kept stream", "from a child", "by its number"):
+        assert cell.out.count(text + "\n") == 1, cell.out
+    assert cell.err == "logged\n"
+    assert sorted(shown[2].out.splitlines()) == ["after", "as before"]
+    assert shown[2].err == "later\n"
 
 
 def test_a_cell_that_awaits(tmp_path):

@@ -17,8 +17,8 @@ class Left(Enum):
     """A function with a cache."""
     GRAPH = auto()
     """A tensor with a graph, which a backward pass frees."""
-    TABLE = auto()
-    """A table of pandas that the cell changed in place."""
+    OPAQUE = auto()
+    """An object whose class raises an error when its contents are copied or put back."""
     TOO_MANY = auto()
     """More objects than are looked at."""
 

@@ -6,15 +6,17 @@ arrays, generators, containers, and the attributes of any objects, such as model
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import re
 import sys
+import unicodedata
 from dataclasses import dataclass
 from types import BuiltinMethodType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.containers import CONTAINERS
+from samebits._runtime.containers import CONTAINERS, contents
 from samebits._runtime.frames import USER, FrameRanks
 from samebits.commands.cell_facts import Left, NotRestored
 from samebits.digest.values import is_array
@@ -28,8 +30,14 @@ from samebits.integrations._parts import (
     StoragePart,
     TablePart,
     TensorPart,
+    components,
+    gradient,
+    plain_array,
 )
 from samebits.rng.generator_objects import family_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _MOST = 1_000_000  # objects
 _ATOMS = (str, bytes, int, float, complex, type(None), type(Ellipsis), CodeType, range, slice)
@@ -40,6 +48,8 @@ _NOT_OURS = frozenset({
     "subprocess", "socket", "queue", "_queue",
 })  # fmt: skip
 _EMPTY = object()
+_UNREADABLE = object()
+_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 _LOADERS = "torch.utils.data.dataloader"
 _WORD = re.compile(r"[^\W\d]\w*")
 
@@ -70,7 +80,8 @@ class CellState:
         self._storages: dict[int, Any] = {}
         self._waiting: list[tuple[str, Any]] = []
         self._left: dict[tuple[str, Left], NotRestored] = {}
-        names = [name for name in dict.fromkeys(_WORD.findall(text)) if name in variables]
+        words = _WORD.findall(unicodedata.normalize("NFKC", text))  # as Python spells names
+        names = [name for name in dict.fromkeys(words) if name in variables]
         self.names = tuple(names)
         self._waiting += [(name, variables[name]) for name in reversed(names)]
         while self._waiting and len(self._seen) < _MOST:
@@ -78,16 +89,10 @@ class CellState:
         if self._waiting:
             self._leave(self._waiting[-1][0], Left.TOO_MANY)
 
-    def not_restored(self, before: Reading, after: Reading) -> tuple[NotRestored, ...]:
-        """Return what cannot be put back; a table only if a run has changed it.
-
-        Args:
-            before: the state before a run.
-            after: the state after it.
-        """
-        pairs = zip(self._parts, before.values, after.values, strict=True)
-        tables = [name for (name, part), a, b in pairs if isinstance(part, TablePart) and a is not b]
-        return (*self._left.values(), *(NotRestored(name, Left.TABLE) for name in dict.fromkeys(tables)))
+    @property
+    def not_restored(self) -> tuple[NotRestored, ...]:
+        """What cannot be put back, as far as that is known."""
+        return tuple(self._left.values())
 
     def read(self, before: Reading | None = None) -> Reading:
         """Return the present state.
@@ -96,12 +101,28 @@ class CellState:
             before: an earlier state; contents that are the same are not copied again.
         """
         earlier = (None,) * len(self._parts) if before is None else before.values
-        return Reading(tuple(part.read(old) for (_, part), old in zip(self._parts, earlier, strict=True)))
+        pairs = zip(self._parts, earlier, strict=True)
+        return Reading(tuple(self._read(name, part, old) for (name, part), old in pairs))
 
     def restore(self, reading: Reading) -> None:
         """Put a state back."""
-        for (_, part), value in zip(self._parts, reading.values, strict=True):
-            part.write(value)
+        for (name, part), value in zip(self._parts, reading.values, strict=True):
+            if value is not _UNREADABLE:
+                with self._no_errors(name):
+                    part.write(value)
+
+    def _read(self, name: str, part: Part, old: Any) -> Any:
+        with self._no_errors(name):
+            return part.read(None if old is _UNREADABLE else old)
+        return _UNREADABLE
+
+    @contextlib.contextmanager
+    def _no_errors(self, name: str) -> Iterator[None]:
+        """Name a variable whose contents no part here copes with: classes of libraries can do anything."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001
+            self._leave(name, Left.OPAQUE)
 
     def changed(self, before: Reading, after: Reading) -> tuple[str, ...]:
         """Return the variables that are there after a run and are new, hold other objects, or changed."""
@@ -119,6 +140,11 @@ class CellState:
         if issubclass(kind, _ATOMS) or id(value) in self._seen:
             return
         self._seen[id(value)] = value
+        with self._no_errors(name):
+            self._look_inside(name, value)
+
+    def _look_inside(self, name: str, value: Any) -> None:
+        kind = type(value)
         if kind.__module__.partition(".")[0] in _NOT_OURS:
             return
         left = _kind_left(value)
@@ -136,7 +162,7 @@ class CellState:
         try:
             storage = tensor.untyped_storage()
             key = storage.data_ptr()
-        except (NotImplementedError, RuntimeError):  # sparse, or a class that keeps its memory to itself
+        except (NotImplementedError, RuntimeError, ValueError):  # sparse, or not made yet, or kept to itself
             return
         if key and key not in self._storages:
             self._storages[key] = storage
@@ -171,6 +197,9 @@ def _taken_apart(value: Any) -> tuple[list[Part], list[Any]]:
         return _of_function(value)
     if issubclass(kind, (MethodType, BuiltinMethodType)):
         return [], [getattr(value, "__self__", None), getattr(value, "__func__", None)]
+    base = _table_class(kind)
+    if base is not None:
+        return [TablePart(value, base)], []
     parts, children = _of_instance(value)
     own, held = _contents_of(value)
     return parts + own, children + held
@@ -180,18 +209,35 @@ def _contents_of(value: Any) -> tuple[list[Part], list[Any]]:
     """Return the parts that an object has beside its attributes, and the objects that it holds there."""
     kind = type(value)
     if issubclass(kind, CONTAINERS):
-        held = list(dict.values(value)) if issubclass(kind, dict) else list(value)
-        return [ContainerPart(value)], held
+        held = contents(value)
+        return [ContainerPart(value)], list(held.values() if isinstance(held, dict) else held)
     if issubclass(kind, (tuple, frozenset, functools.partial)):
         return [], [value.func, value.args, value.keywords] if hasattr(kind, "func") else list(value)
     if hasattr(kind, "untyped_storage"):
-        return [TensorPart(value)], [value.grad if value.is_leaf else None]
+        return _of_tensor(value)
+    if hasattr(kind, "next_functions"):  # of a graph
+        nodes = [node for node, _ in value.next_functions]
+        return [], [*nodes, getattr(value, "variable", None)]
     if is_array(value):
-        held = value.ravel().tolist() if value.dtype.hasobject else []
+        held = plain_array(value).ravel().tolist() if value.dtype.hasobject else []
         return [ArrayPart(value)] if value.flags.writeable else [], held
-    is_table = kind.__module__.partition(".")[0] == "pandas" and hasattr(kind, "equals")
-    table: list[Part] = [TablePart(value)] if is_table else []
-    return [GeneratorPart(value)] if family_of(value) else table, []
+    return [GeneratorPart(value)] if family_of(value) else [], []
+
+
+def _of_tensor(tensor: Any) -> tuple[list[Part], list[Any]]:
+    if hasattr(tensor, "cls_to_become"):  # a lazy layer has not made it yet
+        return [TensorPart(tensor)], []
+    if not tensor.is_leaf:
+        return [TensorPart(tensor)], [tensor.grad_fn, gradient(tensor), *components(tensor)]
+    hooks = AttributePart.of_names(tensor, _HOOKS)
+    return [TensorPart(tensor), hooks], [tensor.grad, *hooks.read().values(), *components(tensor)]
+
+
+def _table_class(kind: type[Any]) -> Any:
+    """Return the class of pandas that a table or a column belongs to; None for any other object."""
+    pandas = sys.modules.get("pandas")
+    bases = [getattr(pandas, name, object) for name in ("DataFrame", "Series")] if pandas is not None else []
+    return next((base for base in bases if base is not object and issubclass(kind, base)), None)
 
 
 def _of_instance(value: Any) -> tuple[list[Part], list[Any]]:
@@ -199,7 +245,7 @@ def _of_instance(value: Any) -> tuple[list[Part], list[Any]]:
     children: list[Any] = []
     space = _space(value)
     if space is not None:
-        parts.append(SpacePart(space))
+        parts += [AttributePart.of_names(value, ("__class__",)), SpacePart(space)]
         children += space.values()
     members = _members(_kind(value))
     if members:
@@ -232,9 +278,15 @@ def _of_class(kind: type[Any]) -> tuple[list[Part], list[Any]]:
         return {name: value for name, value in vars(kind).items() if not name.startswith("__")}
 
     put = functools.partial(type.__setattr__, kind)
-    functions = [getattr(value, "__func__", getattr(value, "fget", value)) for value in vars(kind).values()]
+    functions = [function for value in vars(kind).values() for function in _functions_in(value)]
     bases = [base for base in kind.__mro__[1:] if _is_of_user(base.__module__)]
     return [AttributePart(held, put, functools.partial(type.__delattr__, kind))], [*functions, *bases]
+
+
+def _functions_in(value: Any) -> list[Any]:
+    """Return an attribute of a class, and the functions that it holds if it is a property or a method."""
+    held = [getattr(value, name, None) for name in ("__func__", "func", "fget", "fset", "fdel")]
+    return [value, *(each for each in held if each is not None)]
 
 
 def _space(value: Any) -> dict[str, Any] | None:

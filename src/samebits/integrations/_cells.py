@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.interactiveshell import ExecutionResult
-from IPython.utils.capture import capture_output
 
 from samebits._runtime.frames import Site
+from samebits.integrations._hidden_output import hidden_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -87,7 +87,7 @@ class Cell:
         values: list[Any] = []
         with contextlib.ExitStack() as stack:
             if not shown:
-                stack.enter_context(capture_output())
+                stack.enter_context(hidden_output())
                 stack.enter_context(self._errors_hidden())
             stack.enter_context(_displayed(values))
             try:
@@ -144,13 +144,14 @@ class Cell:
 
     @contextlib.contextmanager
     def _errors_hidden(self) -> Iterator[None]:
-        shell = self._shell
-        saved = shell.custom_exceptions, shell.CustomTB
-        shell.custom_exceptions, shell.CustomTB = (BaseException,), lambda *_: None
+        names = ("showtraceback", "showsyntaxerror")
+        for name in names:
+            setattr(self._shell, name, lambda *_, **__: None)
         try:
             yield
         finally:
-            shell.custom_exceptions, shell.CustomTB = saved
+            for name in names:
+                delattr(self._shell, name)
 
 
 @contextlib.contextmanager

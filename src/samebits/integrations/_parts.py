@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from samebits._runtime.containers import are_same, contents, refill, restore_space
@@ -84,6 +86,12 @@ class AttributePart:
         self._delete = delete
 
     @classmethod
+    def of_names(cls, value: Any, names: tuple[str, ...]) -> AttributePart:
+        """Return attributes that an object always has."""
+        put = partial(object.__setattr__, value)
+        return cls(lambda: {name: getattr(value, name) for name in names}, put, partial(delattr, value))
+
+    @classmethod
     def of_cell(cls, cell: CellType) -> AttributePart:
         """Return the variable of a closure."""
 
@@ -159,34 +167,56 @@ class TensorPart:
         self._tensor = tensor
 
     def read(self, before: Any = None) -> Any:
-        """See `Part`."""
+        """See `Part`; None for a parameter that a lazy layer has not made yet."""
         tensor = self._tensor
-        now = (tensor.detach(), tensor.requires_grad, tensor.grad if tensor.is_leaf else None)
+        if hasattr(tensor, "cls_to_become"):
+            return None
+        now = (tensor.detach(), tensor.requires_grad, gradient(tensor), tensor.is_leaf)
         return before if before is not None and _is_same_tensor(now, before) else now
 
     def write(self, reading: Any) -> None:
         """See `Part`."""
-        tensor, (alias, requires_grad, grad) = self._tensor, reading
-        if _is_same_tensor(self.read(), reading) or not tensor.is_leaf:
+        if reading is None or _is_same_tensor(self.read(), reading):
             return
-        if not _is_alias(tensor, alias):
+        tensor, (alias, requires_grad, grad, is_leaf) = self._tensor, reading
+        if is_leaf and not tensor.is_leaf:  # written to by something that has a graph
+            tensor.detach_()
+        if tensor.is_leaf and _memory_of(tensor) != _memory_of(alias):
             tensor.data = alias
-        if tensor.requires_grad != requires_grad:
+        if tensor.is_leaf and tensor.requires_grad != requires_grad:
             tensor.requires_grad_(requires_grad)
-        tensor.grad = grad
+        if gradient(tensor) is not grad:
+            tensor.grad = grad
+
+
+def gradient(tensor: Any) -> Any:
+    """Return the gradient that a tensor holds; torch warns where it cannot hold one."""
+    return tensor.grad if tensor.is_leaf or tensor.retains_grad else None
+
+
+def components(tensor: Any) -> list[Any]:
+    """Return the tensors that a sparse tensor consists of; none of a dense one."""
+    layout = str(tensor.layout).removeprefix("torch.")
+    if layout == "sparse_coo":
+        return [tensor._indices(), tensor._values()]  # `indices()` needs a coalesced one
+    if layout in ("sparse_csr", "sparse_bsr"):
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    if layout in ("sparse_csc", "sparse_bsc"):
+        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    return []
 
 
 def _is_same_tensor(a: Any, b: Any) -> bool:
-    return a[1] == b[1] and a[2] is b[2] and _is_alias(a[0], b[0])
+    return a[1] == b[1] and a[2] is b[2] and a[3] == b[3] and _memory_of(a[0]) == _memory_of(b[0])
 
 
-def _is_alias(a: Any, b: Any) -> bool:
-    same_memory = a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
-    return (
-        same_memory
-        and (a.dtype, a.shape, a.stride()) == (b.dtype, b.shape, b.stride())
-        and a.storage_offset() == b.storage_offset()
-    )
+def _memory_of(tensor: Any) -> tuple[Any, ...]:
+    """Tell where the elements of a tensor lie."""
+    parts = components(tensor)
+    if parts:
+        return (tensor.shape, *map(_memory_of, parts))
+    memory = tensor.untyped_storage().data_ptr(), tensor.storage_offset()
+    return (*memory, tensor.dtype, tensor.shape, tensor.stride())
 
 
 class ArrayPart:
@@ -197,7 +227,7 @@ class ArrayPart:
     """
 
     def __init__(self, array: Any) -> None:
-        self._array = array
+        self._array = plain_array(array)
 
     def read(self, before: Any = None) -> Any:
         """See `Part`."""
@@ -208,6 +238,12 @@ class ArrayPart:
         """See `Part`."""
         if self._array.shape == reading.shape:
             self._array[...] = reading
+
+
+def plain_array(array: Any) -> Any:
+    """Return a view that has no more than elements: a masked array has its mask beside them."""
+    numpy: Any = sys.modules["numpy"]
+    return array.view(numpy.ndarray)
 
 
 def _is_same_array(a: Any, b: Any) -> bool:
@@ -239,18 +275,28 @@ class GeneratorPart:
 
 
 class TablePart:
-    """The contents of a table of pandas. They are compared; there is no way to put them back in place.
+    """The contents of a table or a column of pandas.
 
     Args:
         table: the object.
+        kind: the class of pandas that it belongs to.
     """
 
-    def __init__(self, table: Any) -> None:
+    def __init__(self, table: Any, kind: Any) -> None:
         self._table = table
+        self._class = kind
 
     def read(self, before: Any = None) -> Any:
         """See `Part`."""
-        return before if before is not None and before.equals(self._table) else self._table.copy()
+        return before if before is not None and self._is(before) else self._table.copy()
 
     def write(self, reading: Any) -> None:
-        """Do nothing."""
+        """See `Part`."""
+        if not self._is(reading):
+            self._class.__init__(self._table, reading, copy=True)
+            self._table.attrs = dict(reading.attrs)
+
+    def _is(self, reading: Any) -> bool:
+        table = self._table
+        names = [getattr(each, "name", None) for each in (table, reading)]
+        return reading.equals(table) and names[0] == names[1] and reading.attrs == table.attrs

@@ -90,8 +90,7 @@ class RepeatedCell:
                         return None
             if calls.result is None:
                 return None
-            left = self._state.not_restored(self._before, self._left.state) if self._left else ()
-            return Verified(calls.result, left, str(calls.folder))
+            return Verified(calls.result, self._state.not_restored, str(calls.folder))
         finally:
             if self._left is not None:
                 self._state.restore(self._left.state)

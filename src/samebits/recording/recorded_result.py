@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from samebits._runtime.frames import pass_on
 from samebits.records.kinds import EventKind
 from samebits.rng.active import PROCESS
 
@@ -42,13 +43,13 @@ def record_result(result: Any) -> None:
 def _leaves(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
     """Yield the parts of a value as tensors, each with its path."""
     torch: Any = sys.modules["torch"]
-    if depth > _DEEPEST:
+    if depth > _DEEPEST or hasattr(type(value), "cls_to_become"):  # that a lazy layer has not made yet
         return
     if isinstance(value, torch.Tensor):
         yield name, value.detach()
     elif isinstance(value, torch.Generator):
         yield name, value.get_state()
-    elif callable(getattr(value, "state_dict", None)) and not isinstance(value, type):
+    elif _has_state(value):
         yield from _leaves(value.state_dict(), name, depth + 1)
     elif isinstance(value, Mapping):
         yield from _entries(value.items(), name, depth)
@@ -64,6 +65,14 @@ def _leaves(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
         tensor = _tensor(value)
         if tensor is not None:
             yield name, tensor
+
+
+def _has_state(value: Any) -> bool:
+    try:
+        return callable(getattr(value, "state_dict", None)) and not isinstance(value, type)
+    except Exception as error:  # noqa: BLE001 - a class can do anything when it is asked for an attribute
+        pass_on(error)
+        return False
 
 
 def _elements(value: Sequence[Any], name: str, depth: int) -> Iterator[tuple[str, Any]]:

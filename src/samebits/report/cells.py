@@ -30,7 +30,7 @@ _LEFT = {
     Left.FILE: "the position in the file {}",
     Left.CACHE: "the cache of {}",
     Left.GRAPH: "the graph of {}, which a backward pass frees",
-    Left.TABLE: "the table {}",
+    Left.OPAQUE: "what {} holds, of which some could not be copied",
     Left.TOO_MANY: "the rest of {}, which holds too many objects",
 }
 _ALWAYS = (

@@ -38,11 +38,25 @@ def counter():
         return n
     return count
 
+class Logged:
+    @property
+    def level(self):
+        return self.held
+    @level.setter
+    def level(self, value):
+        self.held = value
+        levels.append(value)
+
+class Private(list):
+    def __iter__(self):
+        raise ZeroDivisionError
+
 def bump():
     seen["n"] += 1
 
 seen = {"n": 0}
 count = counter()
+levels, logged, private = [], Logged(), Private([1])
 meter, slotted = Meter(), Slotted()
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1))
@@ -57,6 +71,14 @@ ordered, grouped = collections.OrderedDict(a=1, b=2), collections.defaultdict(li
 generator, python, source = np.random.default_rng(3), random.Random(3), torch.Generator().manual_seed(3)
 partial = functools.partial(lambda held: held.append(1), [])
 text = "old"
+coo, csr = torch.eye(2).to_sparse(), torch.eye(2).to_sparse_csr()
+masked = np.ma.array([1.0, 2.0], mask=[False, True])
+lazy, plain = torch.nn.LazyLinear(2), torch.nn.Linear(3, 3)
+weight = torch.ones(2, requires_grad=True)
+total, free = (weight * 2).sum(), torch.zeros(2)
+kept = weight * 2
+kept.retain_grad()
+μ = torch.ones(2)
 """
 
 CHANGES = {
@@ -73,6 +95,8 @@ CHANGES = {
     "a default": "grouped['x'].append(1)",
     "attributes": "meter.add(2)",
     "a class": "Meter.total = 7; Meter.fresh = 1",
+    "a global of a setter": "logged.level = 3",
+    "a list that is not iterated": "private.append(2)",
     "slots": "slotted.value.append(2); slotted.other = 1",
     "a closure": "count(); count()",
     "a global of a function": "bump()",
@@ -100,28 +124,45 @@ for _ in range(2):
     "a generator of NumPy": "generator.normal(size=3)",
     "a generator of Python": "python.random()",
     "a generator of torch": "torch.rand(2, generator=source)",
+    "a sparse tensor": "coo.mul_(2); csr.mul_(2)",
+    "a masked array": "masked += 1; masked[0] = np.ma.masked",
+    "a lazy layer": "lazy(torch.ones(2, 4))",
+    "parametrizations": "plain = torch.nn.utils.parametrizations.weight_norm(plain); plain(torch.ones(1, 3))",
+    "a hook of a tensor": "weight.register_hook(lambda grad: grad * 2); (weight * 3).sum().backward()",
+    "a hook after a gradient": """
+weight.register_post_accumulate_grad_hook(lambda held: None)
+(weight * 3).sum().backward()
+""",
+    "a gradient of what a graph reaches": "total.backward(retain_graph=True)",
+    "a gradient that is kept": "(kept * 3).sum().backward(retain_graph=True)",
+    "a tensor that joins a graph": "free[0] = weight[0] * 2",
+    "a name that Python spells otherwise": "\u00b5.mul_(2)",
 }
 
 
 KINDS = {
+    torch.nn.UninitializedParameter: lambda _: "uninitialized",
     torch.Tensor: lambda tensor: (
-        tensor.dtype,
-        tuple(tensor.shape),
-        tensor.tolist(),
-        tensor.requires_grad,
-        shown(tensor.grad) if tensor.is_leaf else None,
+        (type(tensor), tensor.dtype, tuple(tensor.shape)),
+        tensor.to_dense().tolist(),
+        (tensor.requires_grad, tensor.is_leaf),
+        shown(tensor.grad) if tensor.is_leaf or tensor.retains_grad else None,
+        [len(held or ()) for held in (tensor._backward_hooks, tensor._post_accumulate_grad_hooks)],
     ),
     torch.nn.Module: lambda module: [
         (
             [len(each._forward_hooks) for each in module.modules()],
             [each.training for each in module.modules()],
+            [[kind.__name__ for kind in type(each).__mro__] for each in module.modules()],
         ),
         [(name, shown(value)) for name, value in (*module.named_parameters(), *module.named_buffers())],
     ],
     (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler): lambda value: shown(value.state_dict()),
+    np.ma.MaskedArray: lambda array: (array.data.tolist(), array.mask.tolist()),
     np.ndarray: lambda array: (array.tolist(), str(array.dtype)),
     dict: lambda value: [(key, shown(item)) for key, item in value.items()],
-    (list, tuple, collections.deque): lambda value: [shown(item) for item in value],
+    list: lambda value: [shown(item) for item in list.__iter__(value)],
+    (tuple, collections.deque): lambda value: [shown(item) for item in value],
     set: sorted,
     bytearray: bytes,
     torch.Generator: lambda value: value.get_state().tolist(),
@@ -218,15 +259,29 @@ def test_what_cannot_be_put_back_is_named(space, made):
     """By the variable that the cell names; what it does not name does not matter."""
     run(made, space)
     used, unused = CellState(space, "print(it)"), CellState(space, "print(items)")
-    reading = used.read()
 
-    assert [(each.variable, each.kind) for each in used.not_restored(reading, reading)] == [
-        ("it", LEFT[made])
-    ]
-    reading = unused.read()
-    assert unused.not_restored(reading, reading) == ()
+    assert [(each.variable, each.kind) for each in used.not_restored] == [("it", LEFT[made])]
+    assert unused.not_restored == ()
     if hasattr(space["it"], "close"):
         space["it"].close()
+
+
+def test_an_object_that_raises_errors_is_named(space):
+    """A class may refuse whatever is asked of it; all else is put back."""
+
+    class Refusing(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, *_: Any, **__: Any) -> Any:
+            raise ZeroDivisionError
+
+    space["refusing"] = torch.ones(2).as_subclass(Refusing)
+    state = CellState(space, "refusing, items")
+    before = state.read()
+    run("items.append(3)", space)
+    state.read(before)
+    state.restore(before)
+    assert [(each.variable, each.kind) for each in state.not_restored] == [("refusing", Left.OPAQUE)]
+    assert space["items"] == [1, [2]]
 
 
 def test_only_what_the_cell_can_reach_is_copied(space):
