@@ -17,7 +17,7 @@ from types import BuiltinMethodType, CodeType, FunctionType, MemberDescriptorTyp
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.containers import CONTAINERS, contents
-from samebits._runtime.frames import USER, FrameRanks
+from samebits._runtime.frames import USER, FrameRanks, pass_on
 from samebits.commands.cell_facts import Left, NotRestored
 from samebits.digest.values import is_array
 from samebits.integrations._parts import (
@@ -121,7 +121,8 @@ class CellState:
         """Name a variable whose contents no part here copes with: classes of libraries can do anything."""
         try:
             yield
-        except Exception:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001
+            pass_on(error)
             self._leave(name, Left.OPAQUE)
 
     def changed(self, before: Reading, after: Reading) -> tuple[str, ...]:

@@ -27,8 +27,9 @@ _PLAIN = (bool, int, float, complex, str, bytes, bytearray)
 def record_result(result: Any) -> None:
     """Have the recording of this process see a value, as if it was saved; without one nothing happens.
 
-    Objects with a `state_dict` (models, optimizers) count by it, dataclasses by their fields. An object
-    without defined contents does not count. The order of lists and of dicts counts, that of sets does not.
+    Objects with a `state_dict` (models, optimizers) count by it, dataclasses by their fields, tables of
+    pandas by their columns and index. An object without defined contents does not count. The order of lists
+    and of dicts counts, that of sets does not.
 
     Args:
         result: any value.
@@ -51,20 +52,34 @@ def _leaves(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
         yield name, value.get_state()
     elif _has_state(value):
         yield from _leaves(value.state_dict(), name, depth + 1)
-    elif isinstance(value, Mapping):
-        yield from _entries(value.items(), name, depth)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
-        yield from _entries(fields, name, depth)
-    elif isinstance(value, AbstractSet):
-        texts = sorted(repr(item) for item in value if isinstance(item, (str, int, float, bytes)))
-        yield from _entries(enumerate(texts), name, depth)
     elif isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray)):
         yield from _elements(value, name, depth)
     else:
-        tensor = _tensor(value)
-        if tensor is not None:
+        entries = _entries_of(value)
+        tensor = _tensor(value) if entries is None else None
+        if entries is not None:
+            yield from _entries(entries, name, depth)
+        elif tensor is not None:
             yield name, tensor
+
+
+def _entries_of(value: Any) -> Iterable[tuple[Any, Any]] | None:
+    """Return the parts of a value that names or numbers tell apart; None for a value of another kind."""
+    if isinstance(value, Mapping):
+        return value.items()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+    if isinstance(value, AbstractSet):
+        return enumerate(sorted(repr(item) for item in value if isinstance(item, (str, int, float, bytes))))
+    if _is_of_pandas(value, "DataFrame"):
+        columns = [(column, value.iloc[:, position]) for position, column in enumerate(value.columns)]
+        return [("index", value.index), *columns]
+    return None
+
+
+def _is_of_pandas(value: Any, *names: str) -> bool:
+    pandas: Any = sys.modules.get("pandas")
+    return any(isinstance(value, getattr(pandas, name, ())) for name in names)
 
 
 def _has_state(value: Any) -> bool:
@@ -102,7 +117,17 @@ def _tensor(value: Any) -> Any:
         return _of_bytes(value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value))
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         return _of_array(numpy.asarray(value))
-    return None
+    return _of_column(value) if _is_of_pandas(value, "Series", "Index") else None
+
+
+def _of_column(column: Any) -> Any:
+    """Return a column or an index of a table as a tensor; None where objects of other kinds are in it."""
+    array = column.to_numpy()
+    if not array.dtype.hasobject:
+        return _of_array(array)
+    values = array.tolist()
+    known = all(value is None or isinstance(value, _PLAIN) for value in values)
+    return _of_bytes(repr(values).encode("utf-8", "surrogatepass")) if known else None
 
 
 def _of_array(array: Any) -> Any:
