@@ -448,3 +448,37 @@ def test_a_module_that_the_lock_does_not_list_is_a_change(committed, tmp_path):
     if committed:
         assert entry["change"]["commit"]["subject"] == "half the scale"
         assert [hunk["file"] for hunk in entry["change"]["hunks"]] == ["parts/half.py"]
+
+
+def test_an_entry_with_the_name_of_a_script_and_a_script_that_computes_nothing(tmp_path):
+    """`samebits check train` is the entry, though there is a file `train`; nothing to compare is no lock."""
+    (tmp_path / "train").write_text("import torch\nprint(torch.ones(3).sum().item())\n")
+    assert samebits(tmp_path, "lock", "--trace", "0", "train").returncode == 0
+    done = samebits(tmp_path, "check", "train")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "idle.py").write_text("import torch\n")
+    done = samebits(tmp_path, "lock", "--trace", "0", "idle.py")
+    assert done.returncode == 2
+    assert "lock-empty" in done.stderr
+
+
+def test_the_old_code_of_a_package_that_is_found_by_an_absolute_path(tmp_path):
+    """As of an editable installation: its folder is that of the user's tree, not of the old code."""
+    package = tmp_path / "src" / "pkg"
+    package.mkdir(parents=True)
+    git(tmp_path, "init", "-q", "-b", "main")
+    (tmp_path / ".gitignore").write_text(".samebits/\n__pycache__/\n_version.py\n")
+    (package / "_version.py").write_text("version = 1\n")
+    (package / "__init__.py").write_text("from ._version import version\n")
+    (package / "model.py").write_text(MODEL)
+    (package / "train.py").write_text(TRAIN.replace("from model", "from pkg.model"))
+    commit(tmp_path, "one")
+    found = {"PYTHONPATH": str(tmp_path / "src")}
+    done = samebits(tmp_path, "lock", "--seed", "0", "--trace", "0", "-m", "pkg.train", **found)
+    assert done.returncode == 0, done.stderr
+    commit(tmp_path, "a lock")
+    (package / "model.py").write_text(MODEL.replace("SiLU", "GELU"))
+    commit(tmp_path, "another activation")
+    entry = checked(tmp_path, **found)
+    assert (entry["blame"], entry["proof"]) == ("change", "tried")
+    assert entry["change"]["commit"]["subject"] == "another activation"

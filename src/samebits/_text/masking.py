@@ -78,7 +78,7 @@ class Masker:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {name: self._item(name, each) for name, each in value.items()}
+            return {self.value(name): self._item(name, each) for name, each in value.items()}
         if isinstance(value, (list, tuple)):
             return type(value)([self.value(each) for each in value])
         return value

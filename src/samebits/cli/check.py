@@ -22,7 +22,7 @@ from samebits.errors import SamebitsError
 from samebits.recording.closing import ending_text
 from samebits.recording.launch import launch
 from samebits.recording.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
-from samebits.records.reader import RecordReader
+from samebits.records.reader import RecordReader, is_record
 from samebits.report import environments as report
 from samebits.verification import verify_records
 from samebits.verification.preconditions import check_target, check_writable
@@ -135,7 +135,7 @@ def _names_record(options: argparse.Namespace) -> bool:
     Raises:
         SamebitsError: `usage`.
     """
-    record = next((word for word in options.what if word.endswith(SUFFIX) or os.path.isfile(word)), None)
+    record = next((word for word in options.what if word.endswith(SUFFIX) or is_record(word)), None)
     of_lock = {"--update": options.update, "--quick": options.quick}
     of_lock |= {"--executor": is_elsewhere(options)}
     of_lock |= {"--lock": options.lock, "--junit": options.junit, "--sarif": options.sarif}

@@ -87,7 +87,7 @@ class LockCommand:
         """Run the script, and write the entry."""
         refuse_rank(self.name)
         check_target(options.target)
-        _refuse_secrets(_command(options.target))
+        _refuse_unfit(_command(options.target))
         name = check_name(options.name or target_name(options.target))
         lock = _existing(Path(options.lock))
         entry = LockEntry(
@@ -134,18 +134,29 @@ def _command(target: Target) -> tuple[str, ...]:
     return ("-m", str(target.module), *target.arguments)
 
 
-def _refuse_secrets(command: tuple[str, ...]) -> None:
-    """Refuse arguments that a public file must not hold.
+def _refuse_unfit(command: tuple[str, ...]) -> None:
+    """Refuse arguments that a public text file must not or cannot hold.
 
     Raises:
-        SamebitsError: `lock-secret`.
+        SamebitsError: `lock-secret`; they are no UTF-8 (`usage`).
     """
+    if any(map(_is_no_text, command)):
+        message = "an argument of the script is no UTF-8 text, and a lock file is text; expected UTF-8"
+        raise SamebitsError(message, slug="usage")
     if Masker(command).command != command:
         message = (
             "an argument of the script looks like a secret, and a lock file is for everybody to read; "
             "expected secrets in environment variables"
         )
         raise SamebitsError(message, slug="lock-secret")
+
+
+def _is_no_text(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _refuse_other(lock: LockFile, entry: LockEntry) -> None:

@@ -102,6 +102,14 @@ class Snapshot:
         return True
 
 
+def is_record(path: str) -> bool:
+    """Tell whether a path is that of a file that begins as a record does."""
+    try:
+        return Path(path).is_file() and _schema.is_record(_header(Path(path)))
+    except OSError:
+        return False
+
+
 def _header(path: Path) -> bytes:
     with files.open_to_read(path) as file:  # a pipe would block, a device might have effects
         return file.read(100)

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import subprocess
 from dataclasses import replace
 
 import pytest
 
-from samebits.commands.lock.change import _hunks, reverted, smallest
-from samebits.commands.lock.entry import END, LockEntry, LockRow, _groups, first_mismatch
+from samebits._text.masking import masked
+from samebits.commands.lock.change import _hunks, masked_change, reverted, smallest
+from samebits.commands.lock.entry import (
+    END,
+    LockEntry,
+    LockRow,
+    _groups,
+    first_mismatch,
+    locked_environment,
+)
 from samebits.commands.lock.file import LockFile, check_name, read_lock, write_lock
-from samebits.commands.lock.old_code import Repository
-from samebits.commands.lock.outcome import Hunk, RestoredSetting
+from samebits.commands.lock.old_code import Commit, Repository
+from samebits.commands.lock.outcome import Change, Hunk, Proof, RestoredSetting
 from samebits.commands.lock.settings import those_needed
+from samebits.commands.lock.trees import _moved, source_folders
 from samebits.comparison.step_digests import StepDigest
 from samebits.errors import SamebitsError
+from samebits.records.events import RunInfo
+from samebits.records.kinds import Level
 from samebits.switches.switch import Control
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32
@@ -230,3 +242,86 @@ def test_only_the_settings_that_are_needed_stay():
 
     assert those_needed(settings, gives_lock) == (settings[1],)
     assert len(tried) == 3
+
+
+def test_a_file_name_that_is_no_text_can_be_locked(tmp_path):
+    """Linux allows any bytes in the name of a data file."""
+    facts = {"data": {"files": {"caf\udce9.csv": {"sha256": "0" * 64, "size": 1, "count": 1}}}}
+    info = RunInfo(("train.py",), Level.STEP, "finished", environment=facts)
+    lock = LockFile(tmp_path / "samebits.lock", {"train": entry(environment=locked_environment(info))})
+    write_lock(lock)
+    found = read_lock(lock.path).entries["train"].environment
+    assert list(found["data"]["files"]) == ["caf\\udce9.csv"]
+
+
+def test_secrets_in_a_change_are_masked():
+    """What a check shows goes into reports that others read."""
+    token = "hf_abcdefghijklmnopqrstuvwx1234"  # noqa: S105 - a made-up one
+    hunk = Hunk("train.py", 2, ("lr = 0.5\n",), ("lr = 0.25\n", f'TOKEN = "{token}"\n'))
+    shown = masked_change(
+        Change(Commit("a" * 40, f"use {token}"), Commit("b" * 40, token), (hunk,), Proof.TRIED), masked
+    )
+    assert token not in repr(shown)
+    assert shown.hunks[0].after == ("lr = 0.25\n", 'TOKEN = "***"\n')
+    assert shown.hunks[0].before == hunk.before
+
+
+def sha_of(text: str) -> str:
+    """The digits that a lock has of a file."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def test_the_commit_is_found_by_what_git_checks_out_and_tracks(tmp_path):
+    """A script of any name, other line ends in the working tree, and a module that git does not track."""
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    (tmp_path / ".gitattributes").write_text("*.py text eol=crlf\n")
+    (tmp_path / ".gitignore").write_text("_version.py\n")
+    (tmp_path / "_version.py").write_text("version = 1\n")
+    (tmp_path / "helper.py").write_bytes(b"a = 1\r\n")
+    (tmp_path / "train").write_text("b = 1\n")
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "one"]):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    made = Repository.of(tmp_path)
+    assert made is not None
+    code = {
+        "train": sha_of("b = 1\n"),
+        "helper": sha_of("a = 1\r\n"),
+        "_version": sha_of("version = 1\n"),
+    }
+    lock = tmp_path / "samebits.lock"
+    found = made.commit_with(code, "", lock, code.values())
+    assert found is not None
+    assert found.subject == "one"
+    other = {**code, "_version": sha_of("version = 2\n")}  # as the lock had it; here it is another
+    assert made.commit_with(other, "", lock, code.values()) is None
+    assert made.text_at(found.sha, "helper.py") == "a = 1\r\n"
+
+
+def test_a_submodule_at_another_commit_is_left_alone(repository, tmp_path_factory):
+    """Its folder in the other tree stays empty; the changed files beside it are copied."""
+    made, git = repository.root, ["git", "-C", str(repository.root)]
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout
+    subprocess.run([*git, "clone", "-q", str(made), str(made / "part")], check=True, capture_output=True)
+    names = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "-C", "part", *names, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    row = f"160000,{head.strip()},part"
+    subprocess.run([*git, "update-index", "--add", "--cacheinfo", row], check=True)
+    subprocess.run([*git, *names, "commit", "-q", "-m", "part"], check=True, capture_output=True)
+    assert "part" in repository.changed_files("HEAD")
+    tree = tmp_path_factory.mktemp("tree")
+    repository.check_out("", tree)
+    assert list((tree / "part").iterdir()) == []
+
+
+def test_modules_of_another_tree_are_searched_where_it_has_them(tmp_path, monkeypatch):
+    """An editable installation names a folder of the user's tree; nothing is imported to find that."""
+    package = tmp_path / "src" / "samebits_of_tree"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "src"))
+    folder = str((tmp_path / "src").resolve())
+    assert source_folders(("train.py", "samebits_of_tree.inner", "no_such_module")) == (folder,)
+    root = str(tmp_path.resolve())
+    assert _moved(folder, root, "/tree") == "/tree/src"
+    assert _moved("src", root, "/tree") == "src"
+    assert _moved("/elsewhere", root, "/tree") == "/elsewhere"

@@ -154,6 +154,12 @@ def test_values_are_masked_at_any_depth():
     }
 
 
+def test_names_in_a_table_are_masked():
+    """A data file is a name in a table of facts."""
+    found = Masker().value({"data": {"a/ghp_abcdefghijklmnopqrst1234.csv": {"size": 1}}, "hash_seed": "0"})
+    assert found == {"data": {"a/***.csv": {"size": 1}}, "hash_seed": "0"}
+
+
 @pytest.mark.parametrize("script", [("train.py",), ("-m", "package.train")])
 def test_no_arguments(script):
     """None of them is kept, also not in what an exception says."""

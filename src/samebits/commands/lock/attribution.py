@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.commands.lock.change import find_change
+from samebits._text.masking import Masker
+from samebits.commands.lock.change import find_change, masked_change
 from samebits.commands.lock.entry import here_as_locked
 from samebits.commands.lock.old_code import Repository
 from samebits.commands.lock.operations import compared, traced
@@ -87,7 +88,8 @@ def _changed_inputs(case: Case) -> EntryResult:
         if not case.gives_lock(old):
             return _old_code_differs(case, old, trees.recipe(commit.sha, {}))
         case.announce("the commit and the lines that changed the bits")
-        change = find_change(repository, commit, trees.gives_lock)
+        mask = Masker(variables=os.environ).text
+        change = masked_change(find_change(repository, commit, trees.gives_lock), mask)
         operations = compared(case, trees.recipe(change.good.sha, {}), case.short)
     result = replace(case.result, change=change, operations=operations)
     return replace(result, blame=Blame.CHANGE, proof=Proof.TRIED)
@@ -96,8 +98,11 @@ def _changed_inputs(case: Case) -> EntryResult:
 def _old_commit(case: Case, repository: Repository | None) -> tuple[Commit | None, Obstacle]:
     if repository is None:
         return None, Obstacle.NO_GIT
-    code = {name: row["sha256"] for name, row in table_at(case.entry.environment, "code").items()}
-    commit = repository.commit_with(code, case.entry.commit, case.lock.path)
+    code, here = (
+        {name: row["sha256"] for name, row in table_at(facts, "code").items()}
+        for facts in (case.entry.environment, case.environment_here)
+    )
+    commit = repository.commit_with(code, case.entry.commit, case.lock.path, here.values())
     return commit, Obstacle.SHALLOW if repository.is_shallow else Obstacle.NO_COMMIT
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from samebits.commands.lock.entry import first_mismatch
+from samebits.commands.lock.entry import first_mismatch, here_as_locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +38,12 @@ class Case:
     def entry(self) -> LockEntry:
         """The entry."""
         return self.result.entry
+
+    @property
+    def environment_here(self) -> dict[str, Any]:
+        """The environment of the run, with what a lock holds of it."""
+        made = self.result.run
+        return {} if made is None or made.info is None else here_as_locked(made.info).environment
 
     @property
     def short(self) -> Recipe:

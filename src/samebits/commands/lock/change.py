@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.commands.lock.outcome import Change, Hunk, Proof
@@ -49,6 +50,29 @@ def find_change(repository: Repository, old: Commit, gives: Gives) -> Change:
         return Change(bad, good, guilty, Proof.TRIED)
     shown = hunks[:_MOST_HUNKS]
     return Change(bad, good, shown, Proof.INFERRED, len(hunks) - len(shown), no_text[:_MOST_HUNKS])
+
+
+def masked_change(change: Change, mask: Callable[[str], str]) -> Change:
+    """Return a change for reports, which others read: secrets in its lines are masked.
+
+    Args:
+        change: as it was tried.
+        mask: masks the secrets in a text.
+    """
+
+    def masked(commit: Commit) -> Commit:
+        return replace(commit, subject=mask(commit.subject))
+
+    hunks = tuple(
+        replace(each, before=_masked_lines(each.before, mask), after=_masked_lines(each.after, mask))
+        for each in change.hunks
+    )
+    commit = None if change.commit is None else masked(change.commit)
+    return replace(change, commit=commit, good=masked(change.good), hunks=hunks)
+
+
+def _masked_lines(lines: tuple[str, ...], mask: Callable[[str], str]) -> tuple[str, ...]:
+    return tuple(mask("".join(lines)).splitlines(keepends=True))
 
 
 def _first_bad(repository: Repository, old: Commit, gives: Gives) -> tuple[Commit, Commit | None]:

@@ -123,8 +123,8 @@ def make_entry(entry: LockEntry, lock: LockFile, options: CheckOptions) -> LockE
         options: how it is run.
 
     Raises:
-        SamebitsError: the script is not there (`lock-script`), the run fails (`lock-run-failed`), or two runs
-            differ (`lock-not-repeatable`).
+        SamebitsError: the script is not there (`lock-script`), the run fails (`lock-run-failed`) or gives
+            nothing to compare (`lock-empty`), or two runs differ (`lock-not-repeatable`).
         KeyboardInterrupt: by Ctrl-C.
     """
     recipe = recipe_of(entry, lock, options)
@@ -134,6 +134,9 @@ def make_entry(entry: LockEntry, lock: LockFile, options: CheckOptions) -> LockE
     made = run(recipe, "run", inventory=True)
     if made.failed or made.info is None:
         raise run_failure(made)
+    if not any(row.state or row.values for row in made.rows):
+        message = f"{entry.name} took no step and read no value out of torch, so there is nothing to lock"
+        raise SamebitsError(message, slug="lock-empty")
     options.announce(f"{entry.name}: a second run, to see whether it gives the same bits")
     again = run(replace(recipe, output="nothing"), "again")
     if again.failed:

@@ -287,10 +287,15 @@ def _digests_of(files: dict[str, Any], keys: Sequence[str] = ()) -> dict[str, An
 def _plain(value: Any) -> Any:
     """Return a fact as TOML can hold it."""
     if isinstance(value, dict):
-        return {str(name): _plain(each) for name, each in value.items() if each is not None}
+        return {_encodable(name): _plain(each) for name, each in value.items() if each is not None}
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value if each is not None]
-    return value if isinstance(value, bool | int | float) else str(value)[:_LONGEST]
+    return value if isinstance(value, bool | int | float) else _encodable(value)[:_LONGEST]
+
+
+def _encodable(value: object) -> str:
+    """Return text that UTF-8 can hold: other bytes of a file name become escape sequences."""
+    return str(value).encode(errors="backslashreplace").decode()
 
 
 def own_command(command: tuple[str, ...], lock: str) -> tuple[str, ...]:

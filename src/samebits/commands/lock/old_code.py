@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.commands.lock.entry import DIGEST_SHOWN
+from samebits.environment.files import sha256_of
 from samebits.environment.repository import ask_git
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 _SECONDS = 60.0
 _MOST_COMMITS = 200
@@ -47,7 +48,7 @@ class Repository:
     def __init__(self, folder: Path, root: Path) -> None:
         self.root = root
         self.below = os.path.relpath(folder, root)
-        self._digests: dict[str, str] = {}
+        self._digests: dict[tuple[str, str], str] = {}
 
     @classmethod
     def of(cls, folder: Path) -> Repository | None:
@@ -68,7 +69,9 @@ class Repository:
         """True if tracked files differ from the commit that is checked out."""
         return bool((_git(self.root, "status", "--porcelain", "--untracked-files=no") or b"").strip())
 
-    def commit_with(self, code: Mapping[str, str], recorded: str, lock: Path) -> Commit | None:
+    def commit_with(
+        self, code: Mapping[str, str], recorded: str, lock: Path, here: Collection[str] = ()
+    ) -> Commit | None:
         """Return a commit that has the code of a lock.
 
         Args:
@@ -76,15 +79,19 @@ class Repository:
             recorded: the commit that was checked out when the lock was written; code that was not committed
                 then is often in the commit that follows.
             lock: the lock file; the commit that last changed it is tried first.
+            here: the same of the files of code as they are now: those that git does not track, such as a
+                `_version.py` that a build writes, are in no commit.
 
         Returns:
             None if no commit among the latest ones has all these files.
         """
-        wanted = set(code.values())
+        names = {os.fsencode(name) for name in code}
+        known = {*self._contents("HEAD", names), *map(self._now, self.changed_files("HEAD"))}
+        wanted = set(code.values()) - (set(here) - known)
         by_lock = self._log("-1", "--", str(Path(os.path.realpath(lock))))
         candidates = [*by_lock, *self._log("-1", recorded or "HEAD"), *self._log(f"-{_MOST_COMMITS}", "HEAD")]
         for commit in dict.fromkeys(candidates):
-            if wanted and wanted <= set(self._contents(commit.sha)):
+            if wanted and wanted <= set(self._contents(commit.sha, names)):
                 return commit
         return None
 
@@ -101,7 +108,7 @@ class Repository:
     def text_at(self, commit: str, name: str) -> str | None:
         """Return a text file of a commit, or of the working tree for an empty name; None for no text."""
         if commit:
-            data = _git(self.root, "cat-file", "blob", f"{commit}:{name}")
+            data = _git(self.root, "cat-file", "--filters", f"{commit}:{name}")
         else:
             try:
                 data = (self.root / name).read_bytes()
@@ -128,6 +135,8 @@ class Repository:
         self._extract(commit or "HEAD", into)
         for name in self.changed_files("HEAD") if not commit else ():
             target = into / name
+            if target.is_dir() and not target.is_symlink():  # a submodule
+                continue
             target.unlink(missing_ok=True)
             if (self.root / name).is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -165,23 +174,32 @@ class Repository:
             yield from (os.fsdecode(name) for name in (listed or b"").split(b"\0") if name)
 
     def _log(self, *arguments: str) -> tuple[Commit, ...]:
-        answer = _git(self.root, "log", "--format=%H %s", *arguments) or b""
+        answer = _git(self.root, "log", "--no-show-signature", "--format=%H %s", *arguments) or b""
         lines = answer.decode(errors="replace").splitlines()
         return tuple(Commit(sha, subject) for sha, _, subject in (line.partition(" ") for line in lines))
 
-    def _contents(self, commit: str) -> Iterator[str]:
-        """Yield the beginning of the SHA-256 of each Python file of a commit."""
+    def _now(self, name: str) -> str:
+        """Return the beginning of the SHA-256 of a file of the working tree."""
+        return (sha256_of(str(self.root / name)) or "")[:DIGEST_SHOWN]
+
+    def _contents(self, commit: str, names: Collection[bytes]) -> Iterator[str]:
+        """Yield the beginning of the SHA-256 of each Python file of a commit, and of scripts of some names.
+
+        A file is what git writes at a checkout: `.gitattributes` can ask for other line ends there.
+        """
         listed = _git(self.root, "ls-tree", "-r", "-z", commit) or b""
         for row in listed.split(b"\0"):
             facts, _, name = row.partition(b"\t")
-            if name.endswith((b".py", b".so", b".pyd")) and b" blob " in facts:
-                yield self._sha256(facts.split()[2].decode())
+            is_code = name.endswith((b".py", b".so", b".pyd")) or name.rpartition(b"/")[2] in names
+            if is_code and b" blob " in facts:
+                yield self._sha256(facts.split()[2].decode(), os.fsdecode(name))
 
-    def _sha256(self, blob: str) -> str:
-        if blob not in self._digests:
-            data = _git(self.root, "cat-file", "blob", blob)
-            self._digests[blob] = "" if data is None else hashlib.sha256(data).hexdigest()[:DIGEST_SHOWN]
-        return self._digests[blob]
+    def _sha256(self, blob: str, name: str) -> str:
+        if (blob, name) not in self._digests:
+            data = _git(self.root, "cat-file", "--filters", f"--path={name}", blob)
+            digest = "" if data is None else hashlib.sha256(data).hexdigest()[:DIGEST_SHOWN]
+            self._digests[blob, name] = digest
+        return self._digests[blob, name]
 
 
 def _git(folder: Path, *arguments: str) -> bytes | None:

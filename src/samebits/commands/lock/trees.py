@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from contextlib import suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from samebits.commands.lock.change import WORKING_TREE
 from samebits.commands.lock.recipe import run
+from samebits.environment import table_at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from samebits.commands.lock.case import Case
@@ -48,9 +52,23 @@ class Trees:
             path = tree / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="")
-        variables = {"PYTHONDONTWRITEBYTECODE": "1"}  # files of one size and one second have one byte code
+        variables = {
+            "PYTHONDONTWRITEBYTECODE": "1",  # files of one size and one second have one byte code
+            **self._search_path(tree),
+        }
         moved = (str(tree), str(self._repository.root))
         return replace(self._case.short, folder=folder, environment=variables, moved=moved)
+
+    def _search_path(self, tree: Path) -> dict[str, str]:
+        """Return where modules are searched, so that those of the user's tree do not stand for another's.
+
+        `PYTHONPATH`, and an editable installation, which `pip install -e .` makes, name folders of that tree.
+        """
+        root = str(self._repository.root)
+        given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+        folders = [*given, *source_folders(table_at(self._case.environment_here, "code"))]
+        moved = [_moved(path, root, str(tree)) for path in dict.fromkeys(folders)]
+        return {"PYTHONPATH": os.pathsep.join(dict.fromkeys(moved))} if moved else {}
 
     def run(self, commit: str, texts: Mapping[str, str], *, inventory: bool = False) -> LockRun:
         """Run a tree."""
@@ -63,3 +81,28 @@ class Trees:
         made = self.run(commit, texts)
         shutil.rmtree(self._scratch / str(self._count), ignore_errors=True)
         return self._case.gives_lock(made)
+
+
+def source_folders(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the real paths of the folders in which an import finds modules, without importing them.
+
+    Args:
+        names: of the modules; others, such as the file name of a script, are passed over.
+    """
+    folders: list[str] = []
+    for top in dict.fromkeys(name.partition(".")[0] for name in names):
+        spec = None
+        with suppress(ImportError, AttributeError, ValueError):
+            spec = find_spec(top)
+        if spec is not None and spec.submodule_search_locations is not None:
+            folders += [os.path.dirname(os.path.realpath(path)) for path in spec.submodule_search_locations]
+        elif spec is not None and spec.origin not in (None, "built-in", "frozen"):
+            folders.append(os.path.dirname(os.path.realpath(spec.origin)))
+    return tuple(dict.fromkeys(folders))
+
+
+def _moved(path: str, root: str, tree: str) -> str:
+    """Return a folder of another tree in place of one of the user's; other folders stay."""
+    real = os.path.realpath(path)
+    is_inside = os.path.isabs(path) and (real == root or real.startswith(root + os.sep))
+    return tree + real[len(root) :] if is_inside else path
