@@ -3,14 +3,18 @@
     python bench/lock.py drift                      # made with one instruction set, checked with another
     python bench/lock.py drift --python OTHER       # made with the torch of another interpreter
     python bench/lock.py change                     # a line changed in each script
+    python bench/lock.py release --python OTHER     # the same; ops that differ in torch 2.13 and 2.15
+    python bench/lock.py portable --python OTHER    # portable locks, of the torch of another one
 
 What is expected of drift is found without samebits: each script runs under a dispatch mode that digests what
-comes out of every op, in both environments, and the first op whose bits differ is the expected one.
+comes out of every op, in both environments. Releases do not call the same ops everywhere, so the two lists
+are aligned by name. The first op of both whose bits differ is the expected one.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
 import subprocess
@@ -66,12 +70,42 @@ OPS = {
     "silu": ("F.silu(h)", ("silu", "mish")),
     "softmax": ("torch.softmax(h, -1)", ("h, -1", "h / 2, -1")),
     "softplus": ("F.softplus(h)", ("(h)", "(h, 2)")),
-    "tanh": ("torch.tanh(h)", ("(h)", "(-h)")),
+    "tanh": ("torch.tanh(h)", ("(h)", "(h * 0.9)")),
     "norm": ("h.norm(dim=-1)", ("norm(dim=-1)", "norm(p=3, dim=-1)")),
+}
+# Found by running the samples of torch's OpInfo under both releases, on a processor with AVX-512.
+RELEASE_OPS = {
+    "sinh": "torch.sinh(h)",
+    "sinh_scaled": "torch.sinh(h * 2) / 2",
+    "sinh_gate": "torch.sinh(h) / (h.abs() + 2)",
+    "sinh_normed": "F.layer_norm(torch.sinh(h), (32,))",
+    "sinh_softmax": "torch.softmax(torch.sinh(h), -1)",
+    "cosh": "torch.cosh(h)",
+    "log_cosh": "torch.log(torch.cosh(h))",
+    "sech": "1 / torch.cosh(h)",
+    "cosh_pool": "F.avg_pool1d(torch.cosh(h).view(4, 16, 32), 2)",
+    "lstsq": "torch.linalg.lstsq(h, x[:, :3]).solution",
+    "lstsq_double": "torch.linalg.lstsq(h.double(), x[:, :3].double()).solution",
+    "lstsq_target": "torch.linalg.lstsq(x, h).solution",
+    "linspace": "h * torch.linspace(0.1, 1, 32, dtype=torch.bfloat16)",
+    "linspace_signed": "h * torch.linspace(-1, 1, 32, dtype=torch.bfloat16)",
+    "linspace_bias": "h + torch.linspace(-4, -0.1, 32, dtype=torch.float16).exp2()",
+    "linspace_half": "(h.bfloat16() * torch.linspace(-1, 1, 32, dtype=torch.bfloat16)).float()",
+    "linspace_tensors": "h * torch.linspace(torch.tensor(0.1), torch.tensor(1.0), 32, dtype=torch.float16)",
+    "interpolate_linear": "F.interpolate(h.view(4, 16, 32), scale_factor=1.7, mode='linear')",
+    "interpolate_short": "F.interpolate(h.view(4, 16, 32), scale_factor=0.6, mode='linear')",
+    "interpolate_sinh": "F.interpolate(h.view(4, 16, 32), scale_factor=1.3, mode='linear').sinh()",
+    "clamp_half": "h.bfloat16().clamp(-0.25, 0.25).float()",
+    "maximum_half": "torch.maximum(h.bfloat16(), h[:1].bfloat16()).float()",
+    "corrcoef": "torch.corrcoef(h)",
+    "log_ndtr": "torch.special.log_ndtr(h * 3)",
+    "group_norm_same": "F.group_norm(h.view(4, 16, 32), 4)",
+    "attention_same": "F.scaled_dot_product_attention(*[h.view(4, 4, 4, 32)] * 3)",
 }
 TRUTH = """\
 import contextlib, hashlib, io, runpy, sys
 import torch
+import torch._dynamo  # imported by an optimizer, and computes something then in some releases
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -109,7 +143,8 @@ def repository(folder: Path, name: str) -> None:
     """Make a repository of one script."""
     git(folder, "init", "-q")
     (folder / ".gitignore").write_text(".samebits/\n__pycache__/\n")
-    (folder / "train.py").write_text(TEMPLATE.format(op=OPS[name][0]))
+    op = OPS[name][0] if name in OPS else RELEASE_OPS[name]
+    (folder / "train.py").write_text(TEMPLATE.format(op=op))
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "one")
 
@@ -124,8 +159,15 @@ def expected_op(
         done = run(folder, [python, "truth.txt", "train.py"], **given)
         rows.append([line for line in done.stderr.splitlines() if line.startswith("aten.")])
     (folder / "truth.txt").unlink()
-    pairs = zip(*rows, strict=False)
-    return next((a.split()[0] for a, b in pairs if a != b), "")
+    return first_difference(*rows)
+
+
+def first_difference(a: list[str], b: list[str]) -> str:
+    """Return the first op that both lists of `name digest` have in one place, with other digests."""
+    names = [[row.split()[0] for row in rows] for rows in (a, b)]
+    blocks = difflib.SequenceMatcher(None, *names, autojunk=False).get_matching_blocks()
+    places = ((names[0][i + k], a[i + k], b[j + k]) for i, j, size in blocks for k in range(size))
+    return next((name for name, left, right in places if left != right), "")
 
 
 def check(folder: Path, **variables: str) -> dict:
@@ -134,9 +176,9 @@ def check(folder: Path, **variables: str) -> dict:
     return json.loads(done.stdout)["entries"][0]
 
 
-def lock(folder: Path, python: str, **variables: str) -> None:
+def lock(folder: Path, python: str, *options: str, **variables: str) -> None:
     """Lock the script, and commit that."""
-    done = run(folder, [python, "-m", "samebits", "lock", "--seed", "0", "train.py"], **variables)
+    done = run(folder, [python, "-m", "samebits", "lock", "--seed", "0", *options, "train.py"], **variables)
     if done.returncode:
         raise SystemExit(done.stderr)
     git(folder, "add", "-A")
@@ -155,6 +197,16 @@ def drift(name: str, folder: Path, python: str) -> tuple[str, str]:
     said = "identical" if entry["verdict"] == "identical" else f"{entry['blame']} {op}"
     print(f"{name:14} {said}, {entry['proof']}, {ulp} ULP, {entry['settings']}", flush=True)
     return (f"platform {wanted}" if wanted else "identical"), said
+
+
+def portable(name: str, folder: Path, python: str) -> tuple[str, str]:
+    """Return what was expected and what was said of a portable lock that another environment made."""
+    repository(folder, name)
+    other = {} if python != sys.executable else {"ATEN_CPU_CAPABILITY": "default"}
+    lock(folder, python, "--portable", **other)
+    said = check(folder)["verdict"]
+    print(f"{name:14} {said}", flush=True)
+    return "identical", said
 
 
 def change(name: str, folder: Path, _: str) -> tuple[str, str]:
@@ -177,21 +229,23 @@ def change(name: str, folder: Path, _: str) -> tuple[str, str]:
     return f"change another op {wanted} tried", said
 
 
+JUDGES = {"change": change, "drift": drift, "portable": portable, "release": drift}
+
+
 def main() -> None:
     """Run all scripts, and print how many were told right."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("drift", "change"))
+    parser.add_argument("what", choices=tuple(JUDGES))
     parser.add_argument("--python", default=sys.executable, help="the interpreter that makes the locks")
-    parser.add_argument("--only", nargs="*", default=list(OPS))
+    parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
     answers = {}
-    for name in options.only:
+    judge = JUDGES[options.what]
+    for name in options.only or (RELEASE_OPS if options.what == "release" else OPS):
         with tempfile.TemporaryDirectory() as folder:
-            answers[name] = {"drift": drift, "change": change}[options.what](
-                name, Path(folder), options.python
-            )
+            answers[name] = judge(name, Path(folder), options.python)
     wrong = {name: pair for name, pair in answers.items() if pair[0] != pair[1]}
     for name, (wanted, said) in wrong.items():
         print(f"{name}: expected {wanted!r}, found {said!r}")

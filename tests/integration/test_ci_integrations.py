@@ -84,8 +84,9 @@ def test_the_action_passes_and_fails_with_the_lock(project, tmp_path):
     assert done.returncode == 0, done.stderr
     assert (copy / "samebits-reports" / "junit.xml").is_file()
     (copy / "train.py").write_text(SCRIPT.replace("lr=0.5", "lr=0.25"))
-    done = run_action(copy, summary, entries="second")
+    done = run_action(copy, summary, entries="\nsecond\n")
     assert done.returncode == 1, done.stderr
+    assert "first" not in (copy / "samebits-reports" / "junit.xml").read_text()
     text = summary.read_text()
     assert "first" in text.split("second")[0]
     assert "second: your change" in text

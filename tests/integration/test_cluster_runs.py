@@ -146,7 +146,7 @@ def test_cost_names_the_machine(tmp_path):
     done = samebits("cost", "--json", "--steps", 3, "--rounds", 1, *SLURM, script.name, cwd=tmp_path)
 
     assert json.loads(done.stdout)["machine"] == os.uname().nodename, done.stderr
-    jobs = list((tmp_path / ".samebits/jobs").glob("*_submitted.pkl"))
+    jobs = list((tmp_path / ".samebits/jobs").glob("*_log.out"))  # what each printed is kept
     assert len(jobs) == 1
 
 

@@ -350,6 +350,12 @@ def test_a_bad_lock_file_is_one_clear_line(project, change, slug):
     assert f"#{slug}" in done.stderr
 
 
+def test_a_merge_conflict_is_called_one(project):
+    """That is how a lock file is damaged most often."""
+    _rewrite(project, lambda text: text.replace("[run.", "<<<<<<< HEAD\n[run.", 1))
+    assert "the marks of a merge conflict" in samebits(project, "check").stderr
+
+
 def test_the_lock_of_another_script_is_told(project):
     """Its script is not there."""
     (project / "train.py").unlink()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from pytest_support import line_of, run_pytest
 
@@ -62,12 +64,15 @@ def test_a_fault_is_named(cause, tmp_path):
 
 
 def test_a_race_is_named(tmp_path):
-    """The line is one that uses the order: where tensors are made of it, or where they are read first."""
+    """The line is one that uses the order: where tensors are made of it, or where they are read first.
+
+    Two orders can begin with the same thread, so the step is not always the first.
+    """
     done = run_pytest(tmp_path, RACE)
 
     assert done.returncode == 1, done.stdout
     assert "cause         race" in done.stdout
-    assert "first difference: step 0, aten::" in done.stdout
+    assert re.search(r"first difference: step \d+, aten::", done.stdout)
     made = f"test_it.py:{line_of(tmp_path, '# uses the order')} in train"
     read = f"test_it.py:{line_of(tmp_path, 'loss = model(x)')} in fit"
     assert made in done.stdout or read in done.stdout

@@ -95,6 +95,19 @@ def test_page_of_one_record_has_seeds_and_environment(verified):
     assert "torch version" in words
 
 
+def test_losses_are_known_where_values_were_kept(tmp_path):
+    """`run --values` keeps them."""
+    write(tmp_path, "seeded.py", SEEDED, STEPS=2)
+    words = ("run", "--level", "step", "--values", "--record", "a.sbr", "seeded.py")
+    made = samebits(*words, cwd=tmp_path)
+    samebits("report", "a.sbr", "--output", "one.html", cwd=tmp_path)
+    one = page_of(tmp_path / "one.html").words
+
+    assert made.returncode == 0, made.stderr
+    assert "the numbers of 2 of 2 losses" in one
+    assert "Values that are known" in one
+
+
 def test_values_are_known_where_operations_were_captured(tmp_path):
     """The digest of a loss is that of the output of an operation; the origin has its elements."""
     write(tmp_path, "unseeded.py", SEEDED.replace("torch.manual_seed(0)", ""), STEPS=3)

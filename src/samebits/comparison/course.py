@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from samebits.comparison.difference import decode
 from samebits.comparison.step_chart import ChartBuilder, ModulePaths, RowKind, StepChart
 from samebits.comparison.steps import steps
+from samebits.recording.kept_values import unpack
 from samebits.records.events import several_threads
 from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
     from samebits._runtime.frames import Site
     from samebits.comparison.steps import Step
+    from samebits.recording.distance import Elements
     from samebits.records.events import Event, RunInfo
     from samebits.records.reader import RecordReader
 
@@ -159,7 +161,8 @@ def scalars(record: RecordReader) -> tuple[Scalar, ...]:
     """List the losses and values read whose numbers are known.
 
     A digest covers every bit of a tensor, its dtype and its shape. So a loss is the output of an earlier op
-    that has the same digest, and where that output was captured, its value is known.
+    that has the same digest, and where that output was captured, its value is known. `run --values` keeps
+    losses themselves.
 
     Raises:
         SamebitsError: `record-damaged`.
@@ -168,20 +171,32 @@ def scalars(record: RecordReader) -> tuple[Scalar, ...]:
     if not captured:
         return ()
     found: list[Scalar] = []
-    known: dict[bytes, tuple[int, int]] = {}
+    known: dict[bytes, tuple[Event, int]] = {}
     for event in record.events((EventKind.OP, EventKind.LOSS, EventKind.READ)):
-        if event.kind == EventKind.OP:
-            for position in captured.get(event.seq, ()):
-                if position < len(event.tensors) and event.tensors[position].shape == ():
-                    known[event.digests[position]] = event.seq, position
-        elif len(event.tensors) == 1 and event.digests[0] in known and len(found) < MOST_SCALARS:
+        for position in captured.get(event.seq, ()):
+            if position < len(event.tensors) and event.tensors[position].shape == ():
+                known[event.digests[position]] = event, position
+        is_value = event.kind != EventKind.OP and len(event.tensors) == 1
+        if is_value and event.digests[0] in known and len(found) < MOST_SCALARS:
             found += _scalar(event, record, *known[event.digests[0]])
     return tuple(found)
 
 
-def _scalar(event: Event, record: RecordReader, seq: int, position: int) -> list[Scalar]:
-    elements = decode(record.captures(seq)[position])
-    if elements.dtype == "bool" or elements.bits.size != 1:
+def _scalar(event: Event, record: RecordReader, source: Event, position: int) -> list[Scalar]:
+    elements = _elements(record, source, position)
+    if elements is None or elements.bits.size != 1 or not _is_number(elements.dtype):
         return []
     text = elements.text(0)
     return [Scalar(event.kind, event.step, event.site, text, float(text))]
+
+
+def _elements(record: RecordReader, event: Event, position: int) -> Elements | None:
+    data = record.captures(event.seq)[position]
+    if event.kind == EventKind.OP:
+        return decode(data)
+    kept = unpack(data, event.tensors[position])
+    return None if kept is None else kept.elements
+
+
+def _is_number(dtype: str) -> bool:
+    return dtype != "bool" and not dtype.startswith("complex")

@@ -40,6 +40,7 @@ _HEADER = """\
 _ROW = re.compile(r"(?P<state>[0-9a-f]{32}|-) (?P<values>[0-9a-f]{32}|-)(?P<numbers>(?: (?:loss|read)=\S+)*)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _END = "end"
+_CONFLICT = b"<<<<<<< "
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ def read_lock(path: str | Path) -> LockFile:
         raise SamebitsError(message, slug="lock-unreadable") from None
     if len(data) > _LARGEST:
         raise _damaged(path, f"it has more than {_LARGEST >> 20} MiB")
+    if data.startswith(_CONFLICT) or b"\n" + _CONFLICT in data:
+        raise _damaged(path, "it has the marks of a merge conflict")
     try:
         document = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, endless nesting

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_OF_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/lib", "/bin/", "/run/", "/snap/", "/opt/conda/")
+_OF_SYSTEM = (
+    "/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/lib", "/bin/", "/sbin/", "/run/", "/snap/", "/opt/conda/",
+)  # fmt: skip
 _OF_PYTHON = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth")
 _MOST = 1_000_000  # files
 _LARGEST_LOG = 256 << 20  # bytes

@@ -82,8 +82,8 @@ def _values_section(course: Course, folder: str) -> Section:
         blocks.append(
             Paragraph(
                 "The record has a digest of each loss and of each value that was read, not the numbers. So "
-                "there is no curve of them. `samebits spread` makes new runs with several seeds, and plots a "
-                "value that they print, log or read."
+                "there is no curve of them. `samebits run --values` keeps the losses. `samebits spread` "
+                "makes new runs with several seeds, and plots a value that they print, log or read."
             )
         )
     rows = tuple(
@@ -107,8 +107,8 @@ def _known(course: Course) -> str:
     known = sum(scalar.kind == EventKind.LOSS for scalar in course.scalars)
     most = f" No more than {MOST_SCALARS} are looked up." if len(course.scalars) == MOST_SCALARS else ""
     return (
-        "A record holds digests. A loss or a value that was read has the digest of the operation that made "
-        "it, and here some outputs of operations were captured. So the numbers of "
+        "A record holds digests. A loss or a value that was read has the digest of the tensor that it came "
+        "from, and here some losses or outputs of operations were kept. So the numbers of "
         f"{known} of {number(losses)} losses and of {len(course.scalars) - known} values read are "
         f"known.{most}"
     )
