@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tarfile
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from samebits._text.files import write_whole
@@ -34,6 +35,17 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
 _VERSION = re.compile(r"[A-Za-z0-9.+!_-]+")
 
 
+class CodeState(Enum):
+    """Whether the code of the run is in the folder."""
+
+    WHOLE = "whole"
+    """With the changes since the commit."""
+    UNCHANGED = "unchanged"
+    """As it was committed: git could not apply the changes."""
+    MISSING = "missing"
+    """The commit is not in the repository."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
     """What was written, and what is missing to make the run again.
@@ -51,7 +63,7 @@ class Rebuilt:
 
     folder: str
     files: tuple[str, ...]
-    code: bool
+    code: CodeState
     unlike: tuple[str, ...]
     left_out: tuple[str, ...]
     masked: bool
@@ -89,7 +101,7 @@ def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> 
     if isinstance(diff, str) and diff:
         files.append("changes.patch")
         _write(folder / "changes.patch", diff)
-    has_code = _check_out(facts, folder, repository)
+    code = _check_out(facts, folder, repository)
     files += ["environment.sh", "run.sh", "Dockerfile"]
     _write(folder / "environment.sh", _environment(facts))
     _write(folder / "run.sh", _script(facts), mode=_PROGRAM)
@@ -97,8 +109,8 @@ def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> 
     return Rebuilt(
         folder=str(folder),
         files=tuple(files),
-        code=has_code,
-        unlike=_unlike(facts, folder) if has_code else (),
+        code=code,
+        unlike=() if code == CodeState.MISSING else _unlike(facts, folder),
         left_out=_left_out(facts),
         masked=bool(fact_at(facts, "patch", "masked")),
         data=tuple(_data(facts)),
@@ -188,23 +200,31 @@ CMD ["./run.sh"]
 """
 
 
-def _check_out(facts: Mapping[str, Any], folder: Path, repository: Path) -> bool:
-    """Put the code of the commit, with the changes, below the folder; False if the commit is not at hand."""
+def _check_out(facts: Mapping[str, Any], folder: Path, repository: Path) -> CodeState:
+    """Put the code of the commit, with the changes, below the folder."""
     commit = str(fact_at(facts, "source", "commit"))
     if not re.fullmatch(r"[0-9a-f]{40,64}", commit):
-        return False
+        return CodeState.MISSING
     code = folder / CODE
     code.mkdir()
     try:
         archive = _git(repository, "archive", "--format=tar", commit)
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
             files.extractall(code, filter="data")
-        if (folder / "changes.patch").exists():
-            _git(code, "apply", "--whitespace=nowarn", os.path.abspath(folder / "changes.patch"))
     except (OSError, subprocess.SubprocessError, tarfile.TarError):
         shutil.rmtree(code)
-        return False
-    return True
+        return CodeState.MISSING
+    return _apply(folder / "changes.patch", code)
+
+
+def _apply(patch: Path, code: Path) -> CodeState:
+    """Apply the changes; git changes nothing if one of them does not fit."""
+    if patch.exists():
+        try:
+            _git(code, "apply", "--whitespace=nowarn", os.path.abspath(patch))
+        except (OSError, subprocess.SubprocessError):
+            return CodeState.UNCHANGED
+    return CodeState.WHOLE
 
 
 def _git(folder: Path, *words: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
+from samebits.commands.rebuild import CodeState
 from samebits.report.vocabulary import some_names
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ _MOST = 5
 
 def render_text(rebuilt: Rebuilt, style: Style) -> str:
     """Return the files that were written, what to do with them, and what is missing."""
-    head = f"{rebuilt.folder}: {', '.join(rebuilt.files)}" + (" and the code" if rebuilt.code else "")
+    head = f"{rebuilt.folder}: {', '.join(rebuilt.files)}" + _code(rebuilt.code)
     lines = [*style.wrap(printable(head), hanging=2), "", f"run it: {rebuilt.folder}/run.sh"]
     lines += [f"needs Python {rebuilt.python}; or: docker build {rebuilt.folder}"]
     for problem in _problems(rebuilt):
@@ -27,12 +28,21 @@ def render_text(rebuilt: Rebuilt, style: Style) -> str:
     return "\n".join(lines)
 
 
+def _code(state: CodeState) -> str:
+    return "" if state == CodeState.MISSING else " and the code"
+
+
 def _problems(rebuilt: Rebuilt) -> list[str]:
     problems = []
-    if not rebuilt.code:
+    if rebuilt.code == CodeState.MISSING:
         problems.append(
             "the code. The commit is not in this repository; expected `--repository` with a clone that has "
             "it, or the code in the folder `code`"
+        )
+    if rebuilt.code == CodeState.UNCHANGED:
+        problems.append(
+            "the changes since the commit. `git apply` does not accept changes.patch; make the changes by "
+            "hand in the folder `code`"
         )
     if rebuilt.unlike:
         problems.append(f"the code of {some_names(rebuilt.unlike, _MOST)} as it was in the run")

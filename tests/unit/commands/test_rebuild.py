@@ -112,3 +112,25 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
 def test_a_record_without_packages_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SamebitsError, match="does not hold what is needed"):
         rebuilt(tmp_path, {})
+
+
+def test_a_patch_that_does_not_apply_leaves_the_code_as_it_was_committed(tmp_path: Path) -> None:
+    """A secret that is masked in a line beside the change is one reason."""
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    (tmp_path / "train.py").write_text("a = 1\n")
+    for words in (("init", "-q"), ("add", "train.py"), (*identity, "commit", "-q", "-m", "one")):
+        subprocess.run(["git", "-C", tmp_path, *words], check=True, stdout=subprocess.DEVNULL)
+    head = ["git", "-C", str(tmp_path), "rev-parse", "HEAD"]
+    commit = subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
+    diff = "--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-b = 1\n+b = 2\n"
+    facts = {**FACTS, "source": {"commit": commit}, "patch": {"diff": diff}}
+    info = RunInfo(("train.py",), Level.STEP, "finished", environment=facts)
+    record = tmp_path / "a.sbr"
+    record.write_bytes(b"record")
+
+    made = rebuild(record, info, tmp_path / "again", tmp_path)
+
+    assert (tmp_path / "again/code/train.py").read_text() == "a = 1\n"
+    said = " ".join(render_text(made, Style(width=80)).split())
+    assert "missing: the changes since the commit. `git apply` does not accept changes.patch" in said
+    assert "not in this repository" not in said
