@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import re
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -78,10 +79,20 @@ class Masker:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {self.value(name): self._item(name, each) for name, each in value.items()}
+            return self._table(value)
         if isinstance(value, (list, tuple)):
             return type(value)([self.value(each) for each in value])
         return value
+
+    def _table(self, table: dict[Any, Any]) -> dict[Any, Any]:
+        """Mask names and values; names that are the same once they are masked get numbers."""
+        shown: dict[Any, Any] = {}
+        for name, value in table.items():
+            masked_name = self.value(name)
+            numbered = (f"{masked_name} ({number})" for number in count(2))
+            free = next(each for each in chain((masked_name,), numbered) if each not in shown)
+            shown[free] = self._item(name, value)
+        return shown
 
     def _item(self, name: Any, value: Any) -> Any:
         if isinstance(name, str) and isinstance(value, str) and _is_secret(name, value):

@@ -154,6 +154,13 @@ def test_values_are_masked_at_any_depth():
     }
 
 
+def test_no_entry_of_a_table_is_lost_when_its_name_is_masked():
+    """Two data files whose names differ in the secret only are two files."""
+    names = [f"ghp_abcdefghijklmnopqrst123{number}.csv" for number in range(3)]
+    found = Masker().value({name: number for number, name in enumerate(names)})
+    assert found == {"***.csv": 0, "***.csv (2)": 1, "***.csv (3)": 2}
+
+
 def test_names_in_a_table_are_masked():
     """A data file is a name in a table of facts."""
     found = Masker().value({"data": {"a/ghp_abcdefghijklmnopqrst1234.csv": {"size": 1}}, "hash_seed": "0"})
