@@ -44,6 +44,13 @@ class CodeState(Enum):
     """As it was committed: git could not apply the changes."""
     MISSING = "missing"
     """The commit is not in the repository."""
+    NO_COMMIT = "no-commit"
+    """The record names none, as of a run in no git repository."""
+
+    @property
+    def is_there(self) -> bool:
+        """True if the folder has code."""
+        return self in (CodeState.WHOLE, CodeState.UNCHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +117,7 @@ def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> 
         folder=str(folder),
         files=tuple(files),
         code=code,
-        unlike=() if code == CodeState.MISSING else _unlike(facts, folder),
+        unlike=_unlike(facts, folder) if code.is_there else (),
         left_out=_left_out(facts),
         masked=bool(fact_at(facts, "patch", "masked")),
         data=tuple(_data(facts)),
@@ -204,7 +211,7 @@ def _check_out(facts: Mapping[str, Any], folder: Path, repository: Path) -> Code
     """Put the code of the commit, with the changes, below the folder."""
     commit = str(fact_at(facts, "source", "commit"))
     if not re.fullmatch(r"[0-9a-f]{40,64}", commit):
-        return CodeState.MISSING
+        return CodeState.NO_COMMIT
     code = folder / CODE
     code.mkdir()
     try:

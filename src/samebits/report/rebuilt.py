@@ -17,7 +17,8 @@ _MOST = 5
 
 def render_text(rebuilt: Rebuilt, style: Style) -> str:
     """Return the files that were written, what to do with them, and what is missing."""
-    head = f"{rebuilt.folder}: {', '.join(rebuilt.files)}" + _code(rebuilt.code)
+    code = " and the code" if rebuilt.code.is_there else ""
+    head = f"{rebuilt.folder}: {', '.join(rebuilt.files)}{code}"
     lines = [*style.wrap(printable(head), hanging=2), "", f"run it: {rebuilt.folder}/run.sh"]
     lines += [f"needs Python {rebuilt.python}; or: docker build {rebuilt.folder}"]
     for problem in _problems(rebuilt):
@@ -28,10 +29,6 @@ def render_text(rebuilt: Rebuilt, style: Style) -> str:
     return "\n".join(lines)
 
 
-def _code(state: CodeState) -> str:
-    return "" if state == CodeState.MISSING else " and the code"
-
-
 def _problems(rebuilt: Rebuilt) -> list[str]:
     problems = []
     if rebuilt.code == CodeState.MISSING:
@@ -39,6 +36,8 @@ def _problems(rebuilt: Rebuilt) -> list[str]:
             "the code. The commit is not in this repository; expected `--repository` with a clone that has "
             "it, or the code in the folder `code`"
         )
+    if rebuilt.code == CodeState.NO_COMMIT:
+        problems.append("the code. The record names no commit; put the code in the folder `code`")
     if rebuilt.code == CodeState.UNCHANGED:
         problems.append(
             "the changes since the commit. `git apply` does not accept changes.patch; make the changes by "

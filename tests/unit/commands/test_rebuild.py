@@ -37,13 +37,18 @@ FACTS: dict[str, Any] = {
 
 
 def rebuilt(tmp_path: Path, facts: dict[str, Any]) -> Path:
+    said(tmp_path, facts)
+    return tmp_path / "again"
+
+
+def said(tmp_path: Path, facts: dict[str, Any]) -> str:
+    """Rebuild into the folder `again`, and return the report as one line."""
     record = tmp_path / "a.sbr"
     record.write_bytes(b"record")
     info = RunInfo(("train.py",), Level.STEP, "finished", environment=facts)
-    folder = tmp_path / "again"
-    text = render_text(rebuild(record, info, folder, tmp_path), Style(width=80))
+    text = render_text(rebuild(record, info, tmp_path / "again", tmp_path), Style(width=80))
     assert "\x1b" not in text
-    return folder
+    return " ".join(text.split())
 
 
 def test_packages_variables_and_command_are_those_of_the_run(tmp_path: Path) -> None:
@@ -124,13 +129,13 @@ def test_a_patch_that_does_not_apply_leaves_the_code_as_it_was_committed(tmp_pat
     commit = subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
     diff = "--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-b = 1\n+b = 2\n"
     facts = {**FACTS, "source": {"commit": commit}, "patch": {"diff": diff}}
-    info = RunInfo(("train.py",), Level.STEP, "finished", environment=facts)
-    record = tmp_path / "a.sbr"
-    record.write_bytes(b"record")
 
-    made = rebuild(record, info, tmp_path / "again", tmp_path)
+    text = said(tmp_path, facts)
 
     assert (tmp_path / "again/code/train.py").read_text() == "a = 1\n"
-    said = " ".join(render_text(made, Style(width=80)).split())
-    assert "missing: the changes since the commit. `git apply` does not accept changes.patch" in said
-    assert "not in this repository" not in said
+    assert "missing: the changes since the commit. `git apply` does not accept changes.patch" in text
+    assert "not in this repository" not in text
+
+
+def test_a_run_in_no_repository_needs_no_clone(tmp_path: Path) -> None:
+    assert "missing: the code. The record names no commit" in said(tmp_path, FACTS)
