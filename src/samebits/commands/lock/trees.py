@@ -66,8 +66,10 @@ class Trees:
         """
         root = str(self._repository.root)
         given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-        folders = [*given, *source_folders(table_at(self._case.environment_here, "code"))]
-        moved = [_moved(path, root, str(tree)) for path in dict.fromkeys(folders)]
+        sources = source_folders(table_at(self._case.environment_here, "code"))
+        # Other folders keep their turn: installed packages before the standard library could hide some of it.
+        folders = [*given, *(path for path in sources if _is_below(path, root))]
+        moved = [_moved(path, root, str(tree)) for path in folders]
         return {"PYTHONPATH": os.pathsep.join(dict.fromkeys(moved))} if moved else {}
 
     def run(self, commit: str, texts: Mapping[str, str], *, inventory: bool = False) -> LockRun:
@@ -103,6 +105,11 @@ def source_folders(names: Iterable[str]) -> tuple[str, ...]:
 
 def _moved(path: str, root: str, tree: str) -> str:
     """Return a folder of another tree in place of one of the user's; other folders stay."""
+    if not os.path.isabs(path) or not _is_below(path, root):
+        return path
+    return tree + os.path.realpath(path)[len(root) :]
+
+
+def _is_below(path: str, root: str) -> bool:
     real = os.path.realpath(path)
-    is_inside = os.path.isabs(path) and (real == root or real.startswith(root + os.sep))
-    return tree + real[len(root) :] if is_inside else path
+    return real == root or real.startswith(root + os.sep)
