@@ -456,16 +456,29 @@ def test_a_module_that_the_lock_does_not_list_is_a_change(committed, tmp_path):
         assert [hunk["file"] for hunk in entry["change"]["hunks"]] == ["parts/half.py"]
 
 
-def test_an_entry_with_the_name_of_a_script_and_a_script_that_computes_nothing(tmp_path):
-    """`samebits check train` is the entry, though there is a file `train`; nothing to compare is no lock."""
+def test_an_entry_with_the_name_of_its_script(tmp_path):
+    """`samebits check train` is the entry, though there is a file `train`."""
     (tmp_path / "train").write_text("import torch\nprint(torch.ones(3).sum().item())\n")
     assert samebits(tmp_path, "lock", "--trace", "0", "train").returncode == 0
     done = samebits(tmp_path, "check", "train")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_script_that_computes_nothing_is_refused(tmp_path):
+    """A lock of it would match whatever it does."""
     (tmp_path / "idle.py").write_text("import torch\n")
     done = samebits(tmp_path, "lock", "--trace", "0", "idle.py")
     assert done.returncode == 2
     assert "lock-empty" in done.stderr
+
+
+def test_an_argument_that_is_no_text_is_refused(tmp_path):
+    """A lock file is text."""
+    (tmp_path / "train.py").write_text("import torch\n")
+    done = samebits(tmp_path, "lock", "train.py", "caf\udce9.csv")
+    assert done.returncode == 2
+    assert "is no UTF-8 text" in done.stderr
+    assert not (tmp_path / "samebits.lock").exists()
 
 
 def test_the_old_code_of_a_package_that_is_found_by_an_absolute_path(tmp_path):
