@@ -1,10 +1,10 @@
 """Whose it is: locks of small scripts, checked after a planted cause. The figures of docs/reference/lock.md.
 
+    python bench/lock.py change                     # a line changed in each script
     python bench/lock.py drift                      # made with one instruction set, checked with another
     python bench/lock.py drift --python OTHER       # made with the torch of another interpreter
-    python bench/lock.py change                     # a line changed in each script
-    python bench/lock.py release --python OTHER     # the same; ops that differ in torch 2.13 and 2.15
-    python bench/lock.py portable --python OTHER    # portable locks, of the torch of another one
+    python bench/lock.py release --python OTHER     # as drift; ops that differ from torch 2.13 to 2.15
+    python bench/lock.py portable --python OTHER    # as drift, with portable locks: the bits are the same
 
 What is expected of drift is found without samebits: each script runs under a dispatch mode that digests what
 comes out of every op, in both environments. Releases do not call the same ops everywhere, so the two lists
@@ -74,6 +74,7 @@ OPS = {
     "norm": ("h.norm(dim=-1)", ("norm(dim=-1)", "norm(p=3, dim=-1)")),
 }
 # Found by running the samples of torch's OpInfo under both releases, on a processor with AVX-512.
+# Those called `same` give the same bits.
 RELEASE_OPS = {
     "sinh": "torch.sinh(h)",
     "sinh_scaled": "torch.sinh(h * 2) / 2",
