@@ -184,7 +184,7 @@ def scalars(record: RecordReader) -> tuple[Scalar, ...]:
 
 def _scalar(event: Event, record: RecordReader, source: Event, position: int) -> list[Scalar]:
     elements = _elements(record, source, position)
-    if elements is None or elements.bits.size != 1 or not _is_number(elements.dtype):
+    if elements is None or elements.bits.size != 1 or elements.dtype == "bool":
         return []
     text = elements.text(0)
     return [Scalar(event.kind, event.step, event.site, text, float(text))]
@@ -196,7 +196,3 @@ def _elements(record: RecordReader, event: Event, position: int) -> Elements | N
         return decode(data)
     kept = unpack(data, event.tensors[position])
     return None if kept is None else kept.elements
-
-
-def _is_number(dtype: str) -> bool:
-    return dtype != "bool" and not dtype.startswith("complex")
