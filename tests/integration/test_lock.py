@@ -77,7 +77,7 @@ def locked_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with a lock, which each test copies."""
     folder = tmp_path_factory.mktemp("locked")
     git(folder, "init", "-q", "-b", "main")
-    (folder / ".gitignore").write_text(".samebits/\n__pycache__/\nuntracked.txt\n")
+    (folder / ".gitignore").write_text("__pycache__/\nuntracked.txt\n")
     commit(folder, "the first code", train=TRAIN, model=MODEL)
     done = samebits(folder, "lock", "--seed", "0", "train.py")
     assert done.returncode == 0, done.stderr
@@ -102,6 +102,12 @@ def test_the_lock_is_small_text_and_holds_in_another_folder(project):
     assert str(Path.home()) not in text
     assert "/tmp" not in text  # noqa: S108 - that it is not there
     assert checked(project)["verdict"] == "identical"
+
+
+def test_the_records_of_the_runs_stay_out_of_git(project):
+    """What is committed beside the code is the lock and the record of its operations."""
+    assert git(project, "ls-files", "--", ".samebits") == ""
+    assert git(project, "ls-files", "--", "samebits.lock", "samebits.lock.d").split()
 
 
 def test_a_change_without_effect_on_bits_matches(project):

@@ -10,9 +10,14 @@ _CHECKOUT = Path(__file__).parents[3] / "native"
 _FOLDERS = ("cuda/freestanding", "cuda", "portable", ".")
 
 
+def sources_folder() -> Path:
+    """Return the folder of the sources; an installation without them has none there."""
+    return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+
+
 def read_sources() -> dict[str, str]:
     """Return the text of each file by name, with all that they include; empty where there are none."""
-    root = _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+    root = sources_folder()
     found: dict[str, str] = {}
     for folder in _FOLDERS:
         for path in sorted((root / folder).glob("*.[ch]*")):

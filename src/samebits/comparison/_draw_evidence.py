@@ -10,7 +10,7 @@ from samebits.causes import Cause, OriginKind
 from samebits.comparison._alignment import site_key
 from samebits.comparison._generator_states import differing_seeds
 from samebits.comparison.draw_pairs import DrawPair, differing_draws
-from samebits.comparison.environments import threads_per_op
+from samebits.comparison.environments import facts_behind, threads_per_op
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.records.kinds import EventKind
 
@@ -72,7 +72,7 @@ class DrawEvidence:
         if finding.cause in _NARROWED:
             before = [pair for pair in before if pair.cause == _NARROWED[finding.cause]]
         if target is None or not before:
-            return self._by_threads(finding)
+            return self._by_environment(finding)
         lines, claims = self._claims(finding, target, before)
         named = _named(before, claims)
         finding = finding.with_evidence(*lines, *_listed(named))
@@ -97,13 +97,19 @@ class DrawEvidence:
         sources = (*finding.origin.sources, *(pair.source for pair in named))
         return finding.with_evidence(*(pair.evidence() for pair in named)).with_sources(sources)
 
-    def _by_threads(self, finding: Finding) -> Finding:
-        """Blame the number of threads for a kernel's results, where the runs had different numbers."""
-        records = self._lookup.a.record, self._lookup.b.record
-        counts = [threads_per_op(record.info.environment) for record in records]
-        if finding.origin.origin_kind != OriginKind.KERNEL or None in counts or counts[0] == counts[1]:
+    def _by_environment(self, finding: Finding) -> Finding:
+        """Blame what the runs had differently for a kernel's results: the number of threads, or a setting."""
+        if finding.origin.origin_kind != OriginKind.KERNEL:
             return finding
-        return finding.with_cause(Cause.THREAD_COUNT, Evidence.of(EvidenceCode.THREAD_NUMBERS, *counts))
+        first, second = self._lookup.a.record.info, self._lookup.b.record.info
+        counts = [threads_per_op(info.environment) for info in (first, second)]
+        if None not in counts and counts[0] != counts[1]:
+            return finding.with_cause(Cause.THREAD_COUNT, Evidence.of(EvidenceCode.THREAD_NUMBERS, *counts))
+        facts = facts_behind(first, second, finding.origin.op or "")
+        if not facts:
+            return finding
+        line = Evidence.of(EvidenceCode.OTHER_SETTINGS, facts[0], len(facts) - 1)
+        return finding.with_cause(Cause.ENVIRONMENT, line)
 
     @cached_property
     def _pairs(self) -> list[DrawPair]:

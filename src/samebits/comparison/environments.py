@@ -123,6 +123,16 @@ def compare_environments(a: RunInfo, b: RunInfo, op: str = "") -> EnvironmentCom
     )
 
 
+def facts_behind(a: RunInfo, b: RunInfo, op: str) -> tuple[FactDifference, ...]:
+    """Return the facts, not the same in two runs, that can change what an op gives for the same inputs.
+
+    Only such as were measured or are documented to; the likeliest first. Records do not say on which device
+    an op ran, so that what changes results on a GPU counts for every op of runs that had one.
+    """
+    found = compare_environments(a, b, op).differences
+    return tuple(each.fact for each in found if _can_change_an_op(each))
+
+
 def threads_per_op(facts: dict[str, Any]) -> int | None:
     """Return how many threads an op of torch could use on the CPU when facts were taken; None when unknown.
 
@@ -159,6 +169,13 @@ def _is_idle(
     if influence.results == (Results.COLLECTIVES,):
         return all(fact_at(facts, "ranks") is None for facts in both)
     return False
+
+
+def _can_change_an_op(difference: EnvironmentDifference) -> bool:
+    if difference.strength not in (Strength.MEASURED, Strength.DOCUMENTED):
+        return False
+    of_all_ops = Results.ALL in difference.results and difference.fact.path[0] != "python"
+    return difference.at_origin or of_all_ops or Results.CUDA in difference.results
 
 
 # ---- the facts of a run

@@ -104,6 +104,8 @@ class EvidenceCode(StrEnum):
     """A number."""
     THREAD_NUMBERS = "thread-numbers"
     """Two numbers."""
+    OTHER_SETTINGS = "other-settings"
+    """A `FactDifference`, the number of further ones."""
     ENTERED = "entered"
     """Site, op."""
     LEFT_BY_RUN_BEFORE = "left-by-run-before"

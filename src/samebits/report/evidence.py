@@ -9,6 +9,7 @@ from samebits.comparison.results import generator_words, site_text
 from samebits.interventions import intervention_named
 from samebits.records.kinds import EventKind
 from samebits.report import reasons
+from samebits.report.environments import fact_difference
 from samebits.report.vocabulary import tensor_text
 from samebits.rng.sources import title_of
 
@@ -214,6 +215,10 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
     EvidenceCode.VALUE_GIVEN: _value,
     EvidenceCode.OTHER_SOURCES: "{} other sources also gave different values",
     EvidenceCode.THREAD_NUMBERS: ("the first run ended with {} threads for an op, the second with {}"),
+    EvidenceCode.OTHER_SETTINGS: lambda fact, more: (
+        f"what it gives can depend on the environment, which differs: {fact_difference(fact)}"
+        + (f", and {more} more" if more else "")
+    ),
     EvidenceCode.ENTERED: lambda site, op: f"it entered at {site_text(site)} ({op})",
     EvidenceCode.LEFT_BY_RUN_BEFORE: lambda path, site: (
         f"written by the run before: {path}, read at {site_text(site)}"

@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections import Counter, deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable, shortened
 from samebits.records.events import END
 from samebits.records.kinds import EventKind, Role
 from samebits.report.json import site_json
 from samebits.report.notes import sentence, sentences
+from samebits.report.run_facts import environment_lines, torch_line
 from samebits.report.style import Style, number
 
 if TYPE_CHECKING:
@@ -175,8 +176,8 @@ def _header(summary: RecordSummary, style: Style) -> list[str]:
         ("status", status_text(info)),
         ("steps", f"{number(info.steps)}, {number(summary.n_values)} values digested"),
         ("events", counts or "none"),
-        ("torch", info.torch or "never imported"),
-        *_environment(info.environment),
+        ("torch", torch_line(info.torch, info.environment)),
+        *environment_lines(info.environment),
         *(("note", sentence(note)) for note in info.notes),
     ]
     lines: list[str] = []
@@ -196,24 +197,6 @@ def status_text(info: RunInfo) -> str:
     if info.exit_status is not None:
         text += f", exit status {info.exit_status}"
     return f"{text}, {info.failure}" if info.failure else text
-
-
-def _environment(environment: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return one line for each fact; nested facts are shown as name=value."""
-    rows = []
-    for name, value in environment.items():
-        if value in ("", None, [], {}) or name == "torch":
-            continue
-        rows.append((name.replace("_", " "), _flat(value)))
-    return rows
-
-
-def _flat(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key}={_flat(item)}" for key, item in value.items() if item not in ("", None))
-    if isinstance(value, (list, tuple)):
-        return ", ".join(_flat(item) for item in value)
-    return str(value)
 
 
 def _steps(summary: RecordSummary, style: Style) -> list[str]:

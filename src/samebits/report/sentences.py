@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from samebits.causes import OriginKind, specification_of
+from samebits.causes import Cause, OriginKind, specification_of
 from samebits.comparison.results import site_text
 from samebits.recording.replay_results import SkipReason
 from samebits.records.kinds import EventKind
@@ -54,6 +54,8 @@ def _what(finding: Finding, taken_from: Source | None) -> str:
     known, source = specification_of(finding.cause), taken_from.op if taken_from is not None else ""
     if taken_from is not None and taken_from.is_left_file:
         return f"read what the previous run had written ({source})"
+    if finding.cause == Cause.ENVIRONMENT and origin.origin_kind == OriginKind.KERNEL:
+        return f"ran {origin.op}, which gave other bits for the same inputs; the environments differ"
     if known.library:
         return _seeding(finding.origin, known.sentence, title_of(known.library), source)
     without_op = origin.origin_kind == OriginKind.NONE and known.sentence_without_op

@@ -176,6 +176,19 @@ def test_a_file_that_was_added_or_removed_is_one_hunk(repository):
     assert reverted("", [Hunk("a.py", 1, ("x\n",), ())]) == "x\n"
 
 
+def test_records_that_somebody_tracks_are_no_change(repository):
+    """Each check writes them anew; trying them would take runs."""
+    records = repository.root / "sub" / ".samebits" / "lock"
+    records.mkdir(parents=True)
+    for n in range(2):
+        (records / "run.values").write_text(str(n))
+        (repository.root / "a.py").write_text(f"x = {n}\n")
+        if n == 0:
+            git(repository.root, "add", "-A")
+            git(repository.root, "commit", "-q", "-m", "two")
+    assert repository.changed_files("HEAD") == ("a.py",)
+
+
 def test_the_working_tree_can_be_checked_out(repository, tmp_path_factory):
     """Changed and removed files as they are now, untracked ones as links."""
     (repository.root / "a.py").write_text("x = 5\n")

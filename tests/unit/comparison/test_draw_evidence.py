@@ -279,6 +279,55 @@ def test_threads_at_the_end_of_two_runs_explain_a_kernel():
     assert same.cause == "nondeterministic-kernel"
 
 
+GPUS = [{"name": "NVIDIA H100 80GB HBM3"}]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param({"torch": {"version": "2.13.0"}}, {"torch": {"version": "2.15.0"}}, id="release"),
+        pytest.param(
+            {"switches": {"deterministic-algorithms": "on"}},
+            {"switches": {"deterministic-algorithms": "off"}},
+            id="switch",
+        ),
+        pytest.param(
+            {"torch": {"capability": "AVX2"}}, {"torch": {"capability": "AVX512"}}, id="sum-by-aten"
+        ),
+        pytest.param(
+            {"torch": {"gpus": GPUS}, "variables": {}},
+            {"torch": {"gpus": GPUS}, "variables": {"NVIDIA_TF32_OVERRIDE": "1"}},
+            id="gpu",
+        ),
+    ],
+)
+def test_a_setting_that_can_change_an_op_explains_a_kernel(first, second):
+    """Equal inputs and other results show no chance where the runs were not given the same settings."""
+    found = origin(kernel(1, environment=first), kernel(2, environment=second))
+    assert found.cause == "environment"
+    assert any("the environment, which differs:" in line for line in evidence_of(found))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param({"python": {"version": "3.11"}}, {"python": {"version": "3.12"}}, id="python"),
+        pytest.param({"torch": {"mkl": "2024"}}, {"torch": {"mkl": "2025"}}, id="other-ops"),
+        pytest.param({"machine": {"gpu_driver": "1"}}, {"machine": {"gpu_driver": "2"}}, id="possible"),
+        pytest.param(
+            {"torch": {"gpus": []}, "variables": {}},
+            {"torch": {"gpus": []}, "variables": {"NVIDIA_TF32_OVERRIDE": "1"}},
+            id="no-gpu",
+        ),
+    ],
+)
+def test_a_setting_that_cannot_change_an_op_explains_nothing(first, second):
+    """The op is a sum on the CPU."""
+    assert (
+        origin(kernel(1, environment=first), kernel(2, environment=second)).cause == "nondeterministic-kernel"
+    )
+
+
 def test_sources_of_all_that_one_line_did_are_told():
     """A sampler that was seeded from the clock gave one index, Python's generator the other."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import samebits
+from samebits._cuda.sources import sources_folder
 from samebits.recording.probes.data_files import DataFilesProbe
 
 
@@ -23,3 +25,18 @@ def test_programs_of_the_system_are_no_data(tmp_path):
 
     assert str(data) in read
     assert str(program) not in read
+
+
+def test_files_of_samebits_itself_are_no_data(tmp_path):
+    """With a GPU it reads its kernels' sources while the script runs; in a checkout they are in `native`."""
+    kernel = next(sources_folder().glob("*.h"))
+    typed = Path(samebits.__file__).with_name("py.typed")
+    probe = DataFilesProbe(str(tmp_path / "log"), ())
+
+    probe.install()
+    for path in (kernel, typed):
+        path.read_bytes()
+    read = probe.paths()
+    probe.remove()
+
+    assert not {str(kernel), str(typed)} & set(read)

@@ -6,6 +6,7 @@ import pytest
 from sentence_support import text_reason
 
 from samebits._runtime.frames import Site
+from samebits.comparison.environments import FactDifference
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import Confirmation
 from samebits.records.events import TensorInfo
@@ -78,6 +79,10 @@ CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
     CODE.VALUE_GIVEN: (("x", SITE, True, ("1", "2")), "was given different values in the two runs: 1 and 2"),
     CODE.OTHER_SOURCES: ((3,), "3 other sources also gave different values"),
     CODE.THREAD_NUMBERS: ((1, 4), "with 1 threads for an op, the second with 4"),
+    CODE.OTHER_SETTINGS: (
+        (FactDifference(("torch", "version"), "2.13.0", "2.15.0"), 1),
+        "differs: torch version: 2.13.0 and 2.15.0, and 1 more",
+    ),
     CODE.ENTERED: ((SITE, "x"), "it entered at /code/train.py:3 (x)"),
     CODE.LEFT_BY_RUN_BEFORE: (("a.pt", SITE), "a.pt, read at /code/train.py:3"),
     CODE.NOT_REPEATED: ((3, 12, 4, SITE), "3 of 12 repetitions, called 4 times at /code/train.py:3"),

@@ -9,6 +9,7 @@ from sentence_support import text_note
 
 from samebits.records.events import RunInfo
 from samebits.report import record as record_report
+from samebits.report.run_facts import environment_lines, torch_line
 from samebits.report.style import Style
 
 INFO = RunInfo(
@@ -103,3 +104,41 @@ def test_an_event_as_json():
         "shape": [2, 4],
         "digest": bytes(range(16)).hex(),
     }
+
+
+def test_what_ran_is_a_line():
+    """The instructions that torch used, its threads and the GPU decide the bits."""
+    gpu = {"name": "NVIDIA H100 80GB HBM3"}
+    torch = {"capability": "AVX512", "threads": {"intra-op": 1}, "cuda": "13.0", "gpus": [gpu, gpu]}
+
+    assert (
+        torch_line("2.11.0", {"torch": torch}) == "2.11.0, AVX512, 1 thread, CUDA 13.0, NVIDIA H100 80GB HBM3"
+    )
+    assert torch_line("2.11.0", {}) == "2.11.0"
+    assert torch_line("", {}) == "never imported"
+
+
+def test_packages_are_counted_and_files_named():
+    """A hundred packages with their contents would be a wall; `--json` has them."""
+    files = {f"{n}.py": {"sha256": "ab" * 32, "size": 1, "count": 1} for n in range(10)}
+    facts = {
+        "distributions": {name: {"version": "1", "imported": name == "numpy"} for name in ("numpy", "six")},
+        "code": files,
+        "data": {"files": {"a.bin": {"sha256": "cd" * 32}}, "unread": ["b.bin"]},
+        "source": None,
+        "machine": {"cpus": 2},
+    }
+
+    lines = dict(environment_lines(facts))
+
+    assert lines["installed"] == "2 packages, of which the run imported 1 (--json lists them)"
+    assert lines["code"].startswith("0.py abababababab, 1.py")
+    assert lines["code"].endswith("7.py abababababab, and 2 more")
+    assert lines["data"] == "a.bin cdcdcdcdcdcd; not read: b.bin"
+    assert lines["machine"] == "cpus=2"
+    assert "source" not in lines
+    assert environment_lines({"data": {"files": {}, "unread": []}}) == []
+    assert environment_lines({"code": "from elsewhere", "data": [1]}) == [
+        ("code", "from elsewhere"),
+        ("data", "1"),
+    ]

@@ -17,6 +17,7 @@ from samebits.commands.lock.outcome import EntryResult
 from samebits.commands.lock.recipe import Recipe, check_script, run, run_failure, run_operations
 from samebits.environment import fact_at
 from samebits.errors import SamebitsError
+from samebits.verification.preconditions import check_writable
 
 if TYPE_CHECKING:
     from samebits.commands.lock.case import Announce
@@ -187,4 +188,4 @@ def _write_trace(entry: LockEntry, lock: LockFile, recipe: Recipe, options: Chec
 
 def _prepare(records: Path) -> None:
     shutil.rmtree(records, ignore_errors=True)
-    records.mkdir(parents=True, exist_ok=True)
+    check_writable(records / "x")

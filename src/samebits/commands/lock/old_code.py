@@ -15,6 +15,7 @@ from samebits.commands.lock.entry import DIGEST_SHOWN
 from samebits.environment.files import sha256_of
 from samebits.environment.repository import ask_git
 from samebits.errors import SamebitsError
+from samebits.recording.naming import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 _MOST_COMMITS = 200
 _LARGEST = 1 << 20  # bytes of a text
+_NO_RECORDS = f":(exclude,glob)**/{DEFAULT_FOLDER}/**"  # of samebits: no code, if somebody tracks them
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,8 @@ class Repository:
     def changed_files(self, first: str, second: str = "") -> tuple[str, ...]:
         """Return the names of the files that differ between two commits, or a commit and the working tree."""
         names = [first, second] if second else [first]
-        listed = _git(self.root, "diff", "--name-only", "--no-renames", "-z", *names) or b""
+        words = ("diff", "--name-only", "--no-renames", "-z", *names, "--", ".", _NO_RECORDS)
+        listed = _git(self.root, *words) or b""
         return tuple(os.fsdecode(name) for name in listed.split(b"\0") if name)
 
     def text_at(self, commit: str, name: str) -> str | None:

@@ -7,7 +7,9 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from samebits._cuda.sources import sources_folder
 from samebits._runtime.frames import pass_on
+from samebits._runtime.package import FOLDER
 from samebits.environment.files import installed_folders
 
 if TYPE_CHECKING:
@@ -36,7 +38,9 @@ class DataFilesProbe:
 
     def __init__(self, log: str, own: tuple[str, ...]) -> None:
         self._log = os.path.abspath(log)
-        self._ignored = (*installed_folders(), *_OF_SYSTEM, *(os.path.abspath(path) for path in own if path))
+        ours = (f"{FOLDER}{os.sep}", f"{sources_folder()}{os.sep}")  # a checkout is in no installed folder
+        paths = (os.path.abspath(path) for path in own if path)
+        self._ignored = (*installed_folders(), *_OF_SYSTEM, *ours, *paths)
         self._read: set[str] = set()
         self._written: set[str] = set()
         self._process = os.getpid()

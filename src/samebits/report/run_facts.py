@@ -1,0 +1,78 @@
+"""The environment of one run as a few lines: what a reader looks for first; `show --json` has all of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from samebits.environment import fact_at
+from samebits.report.style import count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_MOST_FILES = 8
+_DIGITS = 12
+_UNKNOWN: tuple[Any, ...] = ("", None, [], {})
+
+
+def torch_line(version: str, environment: Mapping[str, Any]) -> str:
+    """Say which torch ran, with which instructions, how many threads, and on which GPU."""
+    capability, threads = (
+        fact_at(environment, "torch", *path) for path in (("capability",), ("threads", "intra-op"))
+    )
+    parts = [version or "never imported", str(capability or "")]
+    parts += [count(threads, "thread")] if isinstance(threads, int) else []
+    return ", ".join(part for part in (*parts, *_gpus(environment)) if part)
+
+
+def environment_lines(environment: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return a name and a text for each kind of fact; what torch is is told by `torch_line`."""
+    rows = []
+    for name, value in environment.items():
+        if name == "torch" or value in _UNKNOWN:
+            continue
+        form = _FORMS.get(name, _flat) if isinstance(value, dict) else _flat
+        text = form(value)
+        rows += [(_NAMES.get(name, name.replace("_", " ")), text)] if text else []
+    return rows
+
+
+def _gpus(environment: Mapping[str, Any]) -> list[str]:
+    gpus = fact_at(environment, "torch", "gpus")
+    names = [str(fact_at(gpu, "name")) for gpu in gpus] if isinstance(gpus, list) else []
+    release = fact_at(environment, "torch", "cuda")
+    return [f"CUDA {release}", *dict.fromkeys(names)] if names else []
+
+
+def _distributions(packages: Mapping[str, Any]) -> str:
+    used = sum(bool(fact_at(package, "imported")) for package in packages.values())
+    return f"{count(len(packages), 'package')}, of which the run imported {used} (--json lists them)"
+
+
+def _files(files: Mapping[str, Any]) -> str:
+    shown = [f"{name} {str(fact_at(file, 'sha256'))[:_DIGITS]}" for name, file in files.items()]
+    more = len(shown) - _MOST_FILES
+    return ", ".join([*shown[:_MOST_FILES], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _data(data: Mapping[str, Any]) -> str:
+    files, unread = data.get("files"), data.get("unread")
+    read = _files(files) if isinstance(files, dict) else ""
+    missing = f"not read: {_flat(unread)}" if unread else ""
+    return "; ".join(part for part in (read, missing) if part)
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={_flat(item)}" for key, item in value.items() if item not in _UNKNOWN)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_flat(item) for item in value)
+    return str(value)
+
+
+_NAMES = {"distributions": "installed"}
+_FORMS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "distributions": _distributions,
+    "code": _files,
+    "data": _data,
+}
