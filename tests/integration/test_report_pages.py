@@ -108,6 +108,38 @@ def test_losses_are_known_where_values_were_kept(tmp_path):
     assert "Values that are known" in one
 
 
+GROWING = """\
+import os, torch
+torch.manual_seed(0)
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+for step in range(STEPS):
+    if os.environ.get("SHIFTED") and step in (2, 4):
+        with torch.no_grad():
+            weight = model.weight.view(torch.int32)
+            weight[0, 1] += 1 if step == 2 else 99
+    optimizer.zero_grad()
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_distance_of_each_step_is_known_where_values_were_kept(tmp_path):
+    """The weight is 1 ULP apart from step 2 on, and 100 from step 4 on; its gradients are equal."""
+    write(tmp_path, "growing.py", GROWING, STEPS=6)
+    for name, shifted in (("a", ""), ("b", "1")):
+        words = ("run", "--values", "--record", f"{name}.sbr", "growing.py")
+        samebits(*words, cwd=tmp_path, SHIFTED=shifted)
+    result = samebits("report", "a.sbr", "b.sbr", "--output", "page.html", cwd=tmp_path)
+    page = page_of(tmp_path / "page.html")
+
+    assert result.returncode == 0, result.stderr
+    assert "Parameters and buffers: 1 ULP in step 2, at most 100 in step 4." in page.words
+    assert "Gradients:" not in page.words
+    assert "How far they are apart is shown below." in page.words
+    assert "figure-growth" in page.idents
+
+
 def test_values_are_known_where_operations_were_captured(tmp_path):
     """The digest of a loss is that of the output of an operation; the origin has its elements."""
     write(tmp_path, "unseeded.py", SEEDED.replace("torch.manual_seed(0)", ""), STEPS=3)

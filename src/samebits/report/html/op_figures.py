@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from samebits._text.printable import printable
 from samebits.comparison.op_timeline import OpState
 from samebits.report.html.labels import told_apart
-from samebits.report.html.svg import NARROW, WIDE, Ink, drawn
+from samebits.report.html.svg import NARROW, WIDE, Ink, drawn, power_of_ten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 MOST_MARKS = 500
 """Marks of one row, and of the distances; more operations are drawn as groups."""
 _MOST_ROWS = 24
-_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 # Of a group, the first counts.
 _STATES = (OpState.BEGINS, OpState.ALONE, OpState.DIFFERS, OpState.UNPAIRED, OpState.SAME)
 _MARKS: dict[OpState, tuple[str, Ink, float, str]] = {
@@ -102,17 +100,11 @@ def _draw_distances(axes: Any, points: Sequence[OpPoint], total: int) -> None:
                 x, y, s=16, marker=marker, facecolor=face, edgecolor=Ink.FIRST.value, linewidth=1, label=name
             )
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(_power)
+    axes.yaxis.set_major_formatter(power_of_ten)
     axes.minorticks_off()
     highest = max(ulp for _, ulp in largest.values())
     axes.set_ylim(0.7, highest * 3)
     axes.set_title("how far apart: largest distance in ULP", color=Ink.TEXT.value)
-
-
-def _power(value: float, _position: int) -> str:
-    """Return `1` or `10⁶`: matplotlib's own label would be a formula."""
-    exponent = round(math.log10(value))
-    return "1" if exponent == 0 else "10" + str(exponent).translate(_SUPERSCRIPTS)
 
 
 def _draw_states(axes: Any, points: Sequence[OpPoint], rows: Sequence[int]) -> None:

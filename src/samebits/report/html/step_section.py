@@ -16,17 +16,23 @@ if TYPE_CHECKING:
 _MOST_FIRSTS = 5
 _DIGESTS = (
     "A record holds a digest of each tensor, not its values. So this shows how many tensors differ, not how "
-    "far they are apart."
+    "far they are apart: `samebits run --values` keeps the values too."
 )
+_VALUES = "How far they are apart is shown below."
 
 
-def timeline_section(chart: StepChart, infos: tuple[RunInfo, RunInfo]) -> Section:
-    """Show where two runs began to differ, and how the difference spread."""
+def timeline_section(chart: StepChart, infos: tuple[RunInfo, RunInfo], *, measured: bool = False) -> Section:
+    """Show where two runs began to differ, and how the difference spread.
+
+    Args:
+        chart: what differs.
+        infos: the facts of each run.
+        measured: whether the page also shows how far they are apart.
+    """
     blocks: list[Block] = [Paragraph(_spread(chart))]
     if chart.first is not None and chart.steps > 1:
-        blocks.append(
-            _figure(chart, "timeline", "What differs, step by step", "tensors that differ", _DIGESTS)
-        )
+        note = _VALUES if measured else _DIGESTS
+        blocks.append(_figure(chart, "timeline", "What differs, step by step", "tensors that differ", note))
     blocks += [Paragraph(text, "unsure") for text in _ends(infos, chart)]
     if chart.first is not None:
         blocks.append(_table(chart, "Where each part differs first", "differ"))
