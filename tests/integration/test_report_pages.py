@@ -140,6 +140,54 @@ def test_distance_of_each_step_is_known_where_values_were_kept(tmp_path):
     assert "figure-growth" in page.idents
 
 
+PROGRAM = """\
+import os, samebits, torch
+x = torch.linspace(0.5, 1, 6)
+y = samebits.tap("up", x + (2.0 ** -22 if os.environ.get("SHIFTED") else 0.0))
+samebits.tap("<script>", y * 3)
+"""
+
+
+def test_page_of_two_programs(tmp_path):
+    """The first tensor that differs with the lines of both, each name with its distance, both records."""
+    write(tmp_path, "program.py", PROGRAM)
+    for name, shifted in (("a", ""), ("b", "1")):
+        samebits("run", "--record", f"{name}.sbr", "program.py", cwd=tmp_path, SHIFTED=shifted)
+    words = ("compare", "--align", "names", "--html", "page.html", "--json", "a.sbr", "b.sbr")
+    result = samebits(*words, cwd=tmp_path)
+    page = page_of(tmp_path / "page.html")
+
+    assert result.returncode == 1, result.stderr
+    assert result.stdout.startswith("{")
+    assert "samebits: page written to page.html" in result.stderr
+    assert "different tap up, call 1 is the first tensor that differs; it is the first of all." in page.words
+    assert "6 of 6 elements, by up to 4 ULP of float32" in page.words
+    assert '> 3 y = samebits.tap("up"' in page.words
+    assert "tap <script>" in page.words
+    assert "figure-names" in page.idents
+    assert "b.sbr, torch" in page.words
+
+
+def test_page_of_a_comparison_is_that_of_the_report(verified):
+    """Whoever compares needs no second command."""
+    compared = samebits("compare", "--html", "compared.html", "a.sbr", "b.sbr", cwd=verified)
+    samebits("report", "a.sbr", "b.sbr", "--output", "reported.html", cwd=verified)
+
+    assert compared.returncode == 1, compared.stderr
+    assert compared.stdout.startswith("different")
+    assert (verified / "compared.html").read_bytes() == (verified / "reported.html").read_bytes()
+
+
+@pytest.mark.parametrize("words", [("--ranks", "."), (".", ".")])
+def test_folders_have_no_page(tmp_path, words):
+    """It would be one of each rank."""
+    result = samebits("compare", "--html", "page.html", *words, cwd=tmp_path)
+
+    assert result.returncode == 2
+    assert "--html is for two records" in result.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
 def test_values_are_known_where_operations_were_captured(tmp_path):
     """The digest of a loss is that of the output of an operation; the origin has its elements."""
     write(tmp_path, "unseeded.py", SEEDED.replace("torch.manual_seed(0)", ""), STEPS=3)
