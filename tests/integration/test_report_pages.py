@@ -108,6 +108,86 @@ def test_losses_are_known_where_values_were_kept(tmp_path):
     assert "Values that are known" in one
 
 
+GROWING = """\
+import os, torch
+torch.manual_seed(0)
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+for step in range(STEPS):
+    if os.environ.get("SHIFTED") and step in (2, 4):
+        with torch.no_grad():
+            weight = model.weight.view(torch.int32)
+            weight[0, 1] += 1 if step == 2 else 99
+    optimizer.zero_grad()
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_distance_of_each_step_is_known_where_values_were_kept(tmp_path):
+    """The weight is 1 ULP apart from step 2 on, and 100 from step 4 on; its gradients are equal."""
+    write(tmp_path, "growing.py", GROWING, STEPS=6)
+    for name, shifted in (("a", ""), ("b", "1")):
+        words = ("run", "--values", "--record", f"{name}.sbr", "growing.py")
+        samebits(*words, cwd=tmp_path, SHIFTED=shifted)
+    result = samebits("report", "a.sbr", "b.sbr", "--output", "page.html", cwd=tmp_path)
+    page = page_of(tmp_path / "page.html")
+
+    assert result.returncode == 0, result.stderr
+    assert "Parameters and buffers: 1 ULP in step 2, at most 100 in step 4." in page.words
+    assert "Gradients:" not in page.words
+    assert "How far they are apart is shown below." in page.words
+    assert "figure-growth" in page.idents
+
+
+PROGRAM = """\
+import os, samebits, torch
+x = torch.linspace(0.5, 1, 6)
+y = samebits.tap("up", x + (2.0 ** -22 if os.environ.get("SHIFTED") else 0.0))
+samebits.tap("<script>", y * 3)
+"""
+
+
+def test_page_of_two_programs(tmp_path):
+    """The first tensor that differs with the lines of both, each name with its distance, both records."""
+    write(tmp_path, "program.py", PROGRAM)
+    for name, shifted in (("a", ""), ("b", "1")):
+        samebits("run", "--record", f"{name}.sbr", "program.py", cwd=tmp_path, SHIFTED=shifted)
+    words = ("compare", "--align", "names", "--html", "page.html", "--json", "a.sbr", "b.sbr")
+    result = samebits(*words, cwd=tmp_path)
+    page = page_of(tmp_path / "page.html")
+
+    assert result.returncode == 1, result.stderr
+    assert result.stdout.startswith("{")
+    assert "samebits: page written to page.html" in result.stderr
+    assert "different tap up, call 1 is the first tensor that differs; it is the first of all." in page.words
+    assert "6 of 6 elements, by up to 4 ULP of float32" in page.words
+    assert '> 3 y = samebits.tap("up"' in page.words
+    assert "tap <script>" in page.words
+    assert "figure-names" in page.idents
+    assert "b.sbr, torch" in page.words
+
+
+def test_page_of_a_comparison_is_that_of_the_report(verified):
+    """Whoever compares needs no second command."""
+    compared = samebits("compare", "--html", "compared.html", "a.sbr", "b.sbr", cwd=verified)
+    samebits("report", "a.sbr", "b.sbr", "--output", "reported.html", cwd=verified)
+
+    assert compared.returncode == 1, compared.stderr
+    assert compared.stdout.startswith("different")
+    assert (verified / "compared.html").read_bytes() == (verified / "reported.html").read_bytes()
+
+
+@pytest.mark.parametrize("words", [("--ranks", "."), (".", ".")])
+def test_folders_have_no_page(tmp_path, words):
+    """It would be one of each rank."""
+    result = samebits("compare", "--html", "page.html", *words, cwd=tmp_path)
+
+    assert result.returncode == 2
+    assert "--html is for two records" in result.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
 def test_values_are_known_where_operations_were_captured(tmp_path):
     """The digest of a loss is that of the output of an operation; the origin has its elements."""
     write(tmp_path, "unseeded.py", SEEDED.replace("torch.manual_seed(0)", ""), STEPS=3)

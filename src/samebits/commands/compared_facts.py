@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.difference import ElementPair, captured_elements
 from samebits.comparison.environments import EnvironmentComparison, compare_environments
+from samebits.comparison.growth import Growth, growth
 from samebits.comparison.op_timeline import OpTimeline, complex_positions, op_timeline
 from samebits.comparison.timeline import timeline
 from samebits.recording.naming import child_record
@@ -37,6 +38,7 @@ class ComparedFacts:
         ops: the operations from the step on in which the runs part; None without operations.
         elements: the first elements that differ at the first origin, where both runs captured them.
         environment: the differences between the environments.
+        growth: how far apart the runs are in each step, where both records keep the values.
     """
 
     infos: tuple[RunInfo, RunInfo]
@@ -45,6 +47,7 @@ class ComparedFacts:
     ops: OpTimeline | None
     elements: tuple[ElementPair, ...]
     environment: EnvironmentComparison
+    growth: Growth | None = None
 
 
 def compared_facts(result: Verification) -> ComparedFacts | None:
@@ -77,6 +80,7 @@ def compared_facts(result: Verification) -> ComparedFacts | None:
             ops=op_timeline(*pair, excluded, _origins(comparison)) if pair and known else None,
             elements=_elements(first, *pair) if pair and first is not None else (),
             environment=compare_environments(a.info, b.info),
+            growth=growth(a, b, excluded) if known and comparison.verdict == "different" else None,
         )
 
 

@@ -66,7 +66,8 @@ class StepChart:
         steps: how many steps there are, from step 0.
         width: how many steps a column stands for.
         rows: in the order of the record.
-        totals: for each column the largest count of state tensors in one of its steps.
+        totals: for each column the largest count of state tensors in one of its steps; None where no step of
+            it has state, such as what comes after the last one.
         held: how many state tensors a step has, at most.
         modules: how many modules there are; more than the rows, where some are joined.
         first: the first step with a count in any row.
@@ -75,7 +76,7 @@ class StepChart:
     steps: int
     width: int
     rows: tuple[StepRow, ...]
-    totals: tuple[int, ...]
+    totals: tuple[int | None, ...]
     held: int
     modules: int
     first: int | None
@@ -170,7 +171,7 @@ class ChartBuilder:
             steps=self._steps,
             width=self._width,
             rows=tuple(sorted(shown, key=lambda row: _ORDER.index(row.kind))),
-            totals=tuple(self._totals[column] for column in range(n_columns)),
+            totals=tuple(self._totals.get(column) for column in range(n_columns)),
             held=self._held,
             modules=len(modules),
             first=min((row.first for row in rows if row.first is not None), default=None),

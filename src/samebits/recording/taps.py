@@ -54,7 +54,8 @@ def tap(name: str, value: T) -> T:
     Args:
         name: the same in both programs. Calls with one name are numbered in order.
         value: a tensor, an array of NumPy or of a library that NumPy can convert, a number, a text; or
-            lists, tuples, dictionaries and dataclasses of these, whose parts are named `name.key`.
+            lists, tuples, dictionaries and dataclasses of these, whose parts are named `name.key`. Of any
+            other value, and of one that holds none, such as None, the record has a note instead.
 
     Raises:
         SamebitsError: the name is not a text, or is empty (`tap-name`).

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from samebits.recording.distance import Difference
 
 _MOST_NAMES = 4
+_UNNAMED = "0"  # the name of the only value of a call, which has a number
 _OPS = (EventKind.OP, Rerun.REPLAY)
 
 
@@ -54,7 +55,7 @@ def outputs_text(finding: Finding) -> str:
 def _named_outputs(origin: Origin) -> str:
     """Return `fc1.weight f32[3], fc1.bias f32[1] and 2 more`."""
     names, outputs = origin.names, origin.outputs
-    if len(names) == len(outputs):
+    if len(names) == len(outputs) and names != (_UNNAMED,):
         parts = [f"{name} {output}".strip() for name, output in zip(names, outputs, strict=True)]
     else:
         parts = list(outputs)

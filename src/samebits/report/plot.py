@@ -166,7 +166,7 @@ def draw_finals(axes: Any, spread: Spread, palette: Palette) -> None:
     axes.ticklabel_format(axis="y", useOffset=False)
     with_interval = any(m.estimate and m.estimate.interval for m in spread.measured)
     axes.set_title("final values", loc="left", fontsize=10)
-    axes.set_xlabel("diamond: mean, 95 % interval" if with_interval else "diamond: mean", fontsize=8)
+    axes.set_xlabel("diamond: mean,\n95 % interval" if with_interval else "diamond: mean", fontsize=8)
 
 
 def _title(spread: Spread) -> str:

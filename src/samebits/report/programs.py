@@ -1,14 +1,12 @@
-"""The comparison of two programs, as text and as JSON."""
+"""The comparison of two programs, as text."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from samebits._text.printable import end_of, printable, shortened
 from samebits.comparison.programs.outcome import STATE, How, Relation, Source, Why
 from samebits.comparison.results import describe
-from samebits.report.json import site_json
 from samebits.report.notes import sentence
 from samebits.report.style import Style, count, number, row, shown_path
 
@@ -26,9 +24,7 @@ if TYPE_CHECKING:
         Tolerance,
     )
 
-SCHEMA = 1
 _MOST_ROWS = 20
-_MOST_JSON_ROWS = 1000
 _MOST_NAMES = 5
 _LONGEST_NAME = 60
 _LONGEST_CELL = 40
@@ -60,59 +56,17 @@ def render_text(result: ProgramComparison, style: Style, folder: str) -> str:
         folder: paths are shown relative to it.
     """
     colour = {"identical": "green", "different": "red"}.get(result.verdict, "yellow")
-    lines = style.titled(_title(result), printable(reason(result)), colour)
+    lines = style.titled(verdict_words(result), printable(reason(result)), colour)
     if result.rows:
         lines += ["", *_first(result.rows[0], style, folder), "", *_table(result, style)]
     elif result.accepted:
         lines += ["", *_rows("within the tolerance", result.accepted, style)]
-    facts = [*_facts(result), *_notes(result)]
+    facts = remarks(result)
     if facts:
         lines.append("")
     for at, fact in enumerate(facts):
         lines += row("notes" if not at else "", f"- {fact}", style)
     return "\n".join(lines)
-
-
-def render_json(result: ProgramComparison, align: str) -> str:
-    """Return the report as one JSON object.
-
-    Args:
-        result: of the comparison.
-        align: `names` or `shapes`.
-    """
-    tolerance = result.tolerance
-    return json.dumps(
-        {
-            "schema": SCHEMA,
-            "align": align,
-            "verdict": result.verdict,
-            "reason": None if result.why is None else reason(result),
-            "tolerance": None
-            if tolerance is None
-            else {"max_ulp": tolerance.ulp, "relative": tolerance.relative},
-            "names": result.names,
-            "tensors": result.tensors,
-            "equal_before": result.before,
-            "first": _row_json(result.rows[0]) if result.rows else None,
-            "differing": [_row_json(each) for each in result.rows[:_MOST_JSON_ROWS]],
-            "n_differing": len(result.rows),
-            "within_tolerance": [_row_json(each) for each in result.accepted[:_MOST_JSON_ROWS]],
-            "same_values": [_row_json(each) for each in result.same_values[:_MOST_JSON_ROWS]],
-            "only_in": [list(map(_name_json, names)) for names in (result.only_first, result.only_second)],
-            "other_calls": [
-                {**_name_json(each.name), "calls": [each.first, each.second]} for each in result.other_calls
-            ],
-            "order": None if result.order is None else list(map(_name_json, result.order)),
-            "matched": [
-                {"names": [_name_json(each.first), _name_json(each.second)], "by": each.how.value}
-                for each in result.matched
-            ],
-            "prefixes": list(result.prefixes),
-            "grows_most_at": None if result.jump is None else _name_json(result.rows[result.jump].first.name),
-            "notes": [*_facts(result), *_notes(result)],
-        },
-        indent=2,
-    )
 
 
 def reason(result: ProgramComparison) -> str:
@@ -121,7 +75,7 @@ def reason(result: ProgramComparison) -> str:
         first = result.rows[0].first
         equal = f"{count(result.before, 'name')} before it {'is' if result.before == 1 else 'are'} equal"
         rest = equal + _accepted_words(result) if result.before else "it is the first of all"
-        return f"{_called(first)} is the first tensor that differs; {rest}"
+        return f"{called(first)} is the first tensor that differs; {rest}"
     if result.why is Why.OTHER_CALLS:
         ended = result.open_ended
         calls = next(each for each in result.other_calls if not ended[0 if each.first < each.second else 1])
@@ -145,7 +99,8 @@ def tolerance_words(tolerance: Tolerance) -> str:
     return f"a relative difference of {tolerance.relative:g}"
 
 
-def _title(result: ProgramComparison) -> str:
+def verdict_words(result: ProgramComparison) -> str:
+    """Name the verdict, and the tolerance that it has."""
     word = result.verdict.replace("_", " ")
     if result.tolerance is None:
         return word
@@ -162,20 +117,28 @@ def _accepted_words(result: ProgramComparison) -> str:
 
 
 def _first(first: Row, style: Style, folder: str) -> list[str]:
+    return [line for name, text in first_rows(first, folder) for line in row(name, text, style)]
+
+
+def first_rows(first: Row, folder: str) -> list[tuple[str, str]]:
+    """Describe the first tensor that differs: for each fact its name and a text.
+
+    Args:
+        first: the tensor in both programs.
+        folder: paths are shown relative to it.
+    """
     places = first.first, first.second
-    lines = row("tensor", _called(first.first), style)
+    rows = [("tensor", called(first.first))]
     for letter, place in zip("AB", places, strict=True):
         named = f", named {_shown(place.name)} there" if place.name != first.first.name else ""
-        lines += row(letter, f"{describe(place.info)}{_at(place.site, folder)}{named}", style)
-    lines += row("difference", difference_words(first), style)
+        rows.append((letter, f"{describe(place.info)}{_at(place.site, folder)}{named}"))
+    rows.append(("difference", difference_words(first)))
     distance = first.distance
     if distance.first_index is not None and distance.values is not None:
         ours, theirs = distance.values
         where = f"at {list(distance.first_index)}: " if distance.first_index else ""
-        lines += row("first element", f"{where}{ours} in A, {theirs} in B", style)
-    if first.calls > 1:
-        lines += row("calls", _calls(first), style)
-    return lines
+        rows.append(("first element", f"{where}{ours} in A, {theirs} in B"))
+    return [*rows, ("calls", _calls(first))] if first.calls > 1 else rows
 
 
 def _calls(first: Row) -> str:
@@ -252,7 +215,7 @@ def _table(result: ProgramComparison, style: Style) -> list[str]:
     lines = _rows("from there on", result.rows, style)
     if result.jump is not None:
         before, after = (result.rows[at].distance.relative for at in (_measured_before(result), result.jump))
-        name = _called(result.rows[result.jump].first)
+        name = called(result.rows[result.jump].first)
         lines += style.wrap(
             printable(f"It grows most at {name}: from {before:.2g} to {after:.2g}."), indent=2
         )
@@ -267,11 +230,11 @@ def _measured_before(result: ProgramComparison) -> int:
 
 def _rows(title: str, rows: Sequence[Row], style: Style) -> list[str]:
     """Return a table of names with their differences."""
-    cells = [("name", "dtype and shape", "elements", "max ULP", "relative")]
-    cells += [_cells(each) for each in rows[:_MOST_ROWS]]
-    widths = [max(len(line[at]) for line in cells) for at in range(len(cells[0]))]
+    table = [("name", "dtype and shape", "elements", "max ULP", "relative")]
+    table += [cells(each) for each in rows[:_MOST_ROWS]]
+    widths = [max(len(line[at]) for line in table) for at in range(len(table[0]))]
     lines = [f"  {style.paint(title, 'dim')}"]
-    for at, (name, info, *numbers) in enumerate(cells):
+    for at, (name, info, *numbers) in enumerate(table):
         text = f"    {name:{widths[0]}}  {info:{widths[1]}}"
         text += "".join(f"  {cell:>{width}}" for cell, width in zip(numbers, widths[2:], strict=True))
         lines.append(style.paint(text.rstrip(), *([] if at else ["dim"])))
@@ -280,7 +243,8 @@ def _rows(title: str, rows: Sequence[Row], style: Style) -> list[str]:
     return lines
 
 
-def _cells(each: Row) -> tuple[str, str, str, str, str]:
+def cells(each: Row) -> tuple[str, str, str, str, str]:
+    """Return name, dtype and shape of a pair of tensors, elements that differ, ULP, relative difference."""
     infos, distance = (each.first.info, each.second.info), each.distance
     dtypes, shapes = {describe(info) for info in infos}, describe(infos[0])
     info = shapes if len(dtypes) == 1 else f"{shapes} / {describe(infos[1])}"
@@ -302,8 +266,13 @@ def _cells(each: Row) -> tuple[str, str, str, str, str]:
         elements = f"{elements} {counted}".strip()
     ulp = "" if distance.max_ulp is None else number(distance.max_ulp)
     relative = "" if distance.relative is None else f"{distance.relative:.2g}"
-    name = end_of(_called(each.first, short=True), _LONGEST_CELL)
+    name = end_of(called(each.first, short=True), _LONGEST_CELL)
     return name, printable(shortened(info, 2 * _LONGEST_CELL)), elements, ulp, relative
+
+
+def remarks(result: ProgramComparison) -> list[str]:
+    """Say what is no difference of values, and how the records were made."""
+    return [*_facts(result), *_notes(result)]
 
 
 def _facts(result: ProgramComparison) -> list[str]:
@@ -318,7 +287,7 @@ def _facts(result: ProgramComparison) -> list[str]:
     if result.order is not None:
         ours, theirs = map(_shown, result.order)
         facts.append(f"the names come in another order: where A has {ours}, B has {theirs}")
-    facts += [f"{_called(each.first)}: {difference_words(each)}" for each in result.same_values[:_MOST_NAMES]]
+    facts += [f"{called(each.first)}: {difference_words(each)}" for each in result.same_values[:_MOST_NAMES]]
     if len(result.same_values) > _MOST_NAMES:
         facts.append(
             f"{len(result.same_values) - _MOST_NAMES} more names have the same values in another form"
@@ -367,7 +336,7 @@ def _calls_words(calls: Calls, open_ended: tuple[bool, bool] = (False, False)) -
     return f"{text}; the run of {fewer} ended early" if open_ended["AB".index(fewer)] else text
 
 
-def _called(place: Place, *, short: bool = False) -> str:
+def called(place: Place, *, short: bool = False) -> str:
     """Name a tensor with its call or step, such as `tap logits (call 2)`."""
     if place.name.source in STATE:
         when = f"step {place.step}"
@@ -394,47 +363,3 @@ def _some(texts: Sequence[str]) -> str:
 
 def _at(site: Site | None, folder: str) -> str:
     return "" if site is None else f" at {shown_path(site.file, folder)}:{site.line}"
-
-
-def _name_json(name: Name) -> dict[str, str]:
-    return {"source": name.source.value, "name": name.name}
-
-
-def _place_json(place: Place) -> dict[str, Any]:
-    return {
-        **_name_json(place.name),
-        "call": place.call,
-        "step": place.step,
-        "dtype": place.info.dtype,
-        "shape": list(place.info.shape),
-        "site": site_json(place.site),
-    }
-
-
-def _row_json(each: Row) -> dict[str, Any]:
-    return {
-        "a": _place_json(each.first),
-        "b": _place_json(each.second),
-        "difference": _distance_json(each.distance),
-        "calls": each.calls,
-        "differing_calls": each.differing,
-        "last_difference": None if each.last is None else _distance_json(each.last),
-    }
-
-
-def _distance_json(distance: Distance) -> dict[str, Any]:
-    part = distance.part
-    return {
-        "relation": distance.relation.value,
-        "elements": distance.differing,
-        "compared": distance.compared,
-        "total": distance.total,
-        "max_ulp": distance.max_ulp,
-        "ulp_dtype": distance.ulp_dtype or None,
-        "max_abs": distance.max_abs,
-        "relative": distance.relative,
-        "first_index": None if distance.first_index is None else list(distance.first_index),
-        "values": None if distance.values is None else list(distance.values),
-        "permutation": list(distance.permutation) or None,
-        "part": None if part is None else part._asdict(),
-    }

@@ -17,6 +17,7 @@ from samebits.recording.taps import TAPS
 from samebits.records.kinds import EventKind
 from samebits.records.notes import NoteCode
 from samebits.records.reader import RecordReader
+from samebits.report.notes import sentence
 
 
 @dataclasses.dataclass
@@ -121,6 +122,17 @@ def test_parts_have_names(tmp_path):
         "v.ragged.1": ("int64", (2,)),
     }
     assert notes == ()
+
+
+@pytest.mark.parametrize(("value", "holds"), [(None, "it is None"), ({"a": [None]}, "dict holds no value")])
+def test_a_value_that_holds_nothing_is_noted(tmp_path, value, holds):
+    """A function that returns nothing must not look like a tensor that was compared."""
+    values, notes = recorded(tmp_path, lambda: samebits.tap("x", value))
+
+    assert values == {}
+    assert len(notes) == 1
+    assert "tap x" in sentence(notes[0])
+    assert holds in sentence(notes[0])
 
 
 class Array:

@@ -13,7 +13,8 @@ from samebits.comparison.programs.judge_programs import judge_programs
 from samebits.comparison.programs.outcome import Tolerance
 from samebits.recording.kept_values import sampled
 from samebits.records.reader import RecordReader
-from samebits.report.programs import render_json, render_text
+from samebits.report.programs import render_text
+from samebits.report.programs_json import render_json
 from samebits.report.style import Style
 
 X = torch.linspace(-1, 1, 6).reshape(2, 3)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import permutations
+from itertools import accumulate, permutations
 from math import isfinite
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 from samebits.comparison.programs.outcome import Distance, Part, Relation
@@ -107,14 +108,15 @@ def _stand_in_the_same_places(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 
 def _is_merged(merged: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     """Tell whether a shape becomes another one when neighbouring dimensions are made into one."""
-    lengths = list(shape)
+    ends = {0}  # how many dimensions can have become those seen so far: an empty one leaves a choice
     for wanted in merged:
-        found = 1
-        while lengths and found < wanted:
-            found *= lengths.pop(0)
-        if found != wanted:
-            return False
-    return not lengths
+        ends = {
+            stop
+            for start in ends
+            for stop, length in enumerate(accumulate(shape[start:], mul), start + 1)
+            if length == wanted
+        }
+    return len(shape) in ends
 
 
 def _same_row(a: Kept, b: Kept) -> bool:
@@ -122,8 +124,8 @@ def _same_row(a: Kept, b: Kept) -> bool:
 
 
 def _of_other_shapes(shapes: tuple[tuple[int, ...], tuple[int, ...]], a: Kept, b: Kept) -> Distance:
-    """Compare tensors whose elements do not stand in the same places."""
-    if a.total == b.total:
+    """Compare tensors whose elements do not stand in the same places, if there are elements."""
+    if a.total == b.total and a.total:
         if (a.is_whole and _equal(a.elements, b.elements).all()) or _same_row(a, b):
             return Distance(Relation.SAME_VALUES, a.total, a.total, 0)
         relation, order = _rearranged(shapes, a, b)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from samebits.comparison.lookup import Record
 from samebits.comparison.programs._distance import likeness, measure
 from samebits.comparison.programs._pairing import first_out_of_order, match_others
 from samebits.comparison.programs._series import read, without_prefixes
@@ -22,64 +21,18 @@ from samebits.comparison.programs.outcome import (
     Tolerance,
     Why,
 )
-from samebits.recording.kept_values import Kept, unpack
+from samebits.comparison.record_values import RecordValues
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from samebits.comparison.programs._series import Named, Series
+    from samebits.comparison.record_values import RecordWithValues
     from samebits.comparison.results import Verdict
-    from samebits.records.events import Event
+    from samebits.recording.kept_values import Kept
 
 _TENFOLD = 10.0
-_MOST_RECENT = 64  # tensors whose elements stay in memory, of each record
 _FINISHED = "finished"
-
-
-class RecordWithValues(Record, Protocol):
-    """A record whose kept values can be read: `samebits.records.RecordReader`."""
-
-    def captured(self) -> dict[int, frozenset[int]]:
-        """Return the positions of the tensors whose values are kept, by event."""
-        ...
-
-    def captures(self, seq: int) -> dict[int, bytes]:
-        """Return what is kept of an event, as safetensors files, by position in its layout."""
-        ...
-
-
-class _Values:
-    """The kept values of a record. Those of the last event stay: it may hold all parameters of a model.
-
-    Args:
-        record: the record.
-    """
-
-    def __init__(self, record: RecordWithValues) -> None:
-        self.record = record
-        self._seq = -1
-        self._captures: dict[int, bytes] = {}
-        self._recent: OrderedDict[tuple[int, int], Kept | None] = OrderedDict()
-        self._captured = record.captured()
-        self._homes: dict[bytes, tuple[int, int]] = {}
-
-    def note(self, event: Event) -> None:
-        """Note the tensors of an event whose values are kept: others with the same digest have the same."""
-        for position in self._captured.get(event.seq, ()):
-            if position < len(event.digests):
-                self._homes.setdefault(event.digests[position], (event.seq, position))
-
-    def of(self, place: Place, digest: bytes) -> Kept | None:
-        """Return what is kept of a tensor; None if nothing is."""
-        home = self._homes.get(digest, (place.seq, place.position))
-        if home not in self._recent:
-            if self._seq != home[0]:
-                self._seq, self._captures = home[0], self.record.captures(home[0])
-            data = self._captures.get(home[1])
-            self._recent[home] = None if data is None else unpack(data, place.info)
-            if len(self._recent) > _MOST_RECENT:
-                self._recent.popitem(last=False)
-        return self._recent[home]
 
 
 class _Pair(NamedTuple):
@@ -151,7 +104,7 @@ class _Judge:
         tolerance: what is accepted; None for nothing.
     """
 
-    def __init__(self, a: _Values, b: _Values, tolerance: Tolerance | None) -> None:
+    def __init__(self, a: RecordValues, b: RecordValues, tolerance: Tolerance | None) -> None:
         self._a, self._b = a, b
         self._tolerance = tolerance
 
@@ -184,8 +137,8 @@ class _Judge:
     def _row(self, pair: _Pair, calls: tuple[int, int], differing: int) -> Row:
         first = pair.a.place(pair.first, calls[0], self._a.record)
         second = pair.b.place(pair.second, calls[1], self._b.record)
-        ours = self._a.of(first, pair.a.digest(calls[0]))
-        theirs = self._b.of(second, pair.b.digest(calls[1]))
+        ours = _kept(self._a, first, pair.a.digest(calls[0]))
+        theirs = _kept(self._b, second, pair.b.digest(calls[1]))
         distance = measure((first.info, second.info), ours, theirs)
         return Row(first, second, distance, pair.calls, differing)
 
@@ -205,7 +158,7 @@ def judge_programs(
         `different` if a tensor differs beyond the tolerance, or if a run that came to its end has fewer
         tensors of a name than the other; `not_judged` if there is nothing to compare.
     """
-    values = _Values(a), _Values(b)
+    values = RecordValues(a), RecordValues(b)
     notes = a.info.notes, b.info.notes
     pairing = _paired(values, by_shape=by_shape)
     if pairing is None:
@@ -248,7 +201,7 @@ class _Pairing:
     prefixes: tuple[str, str]
 
 
-def _paired(values: tuple[_Values, _Values], *, by_shape: bool) -> _Pairing | None:
+def _paired(values: tuple[RecordValues, RecordValues], *, by_shape: bool) -> _Pairing | None:
     """Find which names of two records belong together; None if a record has none."""
     first, second = values
     ours, theirs = read(first.record, first.note), read(second.record, second.note)
@@ -268,14 +221,18 @@ def _paired(values: tuple[_Values, _Values], *, by_shape: bool) -> _Pairing | No
     return _Pairing(tuple(pairs), _unmatched(rest, matched), order, matched, prefixes)
 
 
-def _like(values: tuple[_Values, _Values], a: tuple[Name, Series], b: tuple[Name, Series]) -> float:
+def _like(values: tuple[RecordValues, RecordValues], a: tuple[Name, Series], b: tuple[Name, Series]) -> float:
     """Return how like the first tensors of two names are."""
     places = [series.place(name, 0, side.record) for side, (name, series) in zip(values, (a, b), strict=True)]
     kept = [
-        side.of(place, series.digest(0))
+        _kept(side, place, series.digest(0))
         for side, place, (_, series) in zip(values, places, (a, b), strict=True)
     ]
     return likeness((places[0].info.shape, places[1].info.shape), kept[0], kept[1])
+
+
+def _kept(values: RecordValues, place: Place, digest: bytes) -> Kept | None:
+    return values.of((place.seq, place.position), digest, place.info)
 
 
 def _unmatched(

@@ -178,6 +178,9 @@ class TapProbe:
         leaves: list[tuple[str, Any]] = []
         others: list[TypeError] = []
         collect_leaves(value, leaves, others)
+        if not leaves and not others:
+            what = "it is None" if value is None else f"this {type(value).__name__} holds no value"
+            others.append(TypeError(f"{what}; expected a tensor, or what is made of tensors"))
         if not source:  # what a module gives beside tensors, such as a cache, nobody asked for
             for error in others:
                 self._note(name, error)

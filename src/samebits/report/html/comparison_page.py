@@ -12,6 +12,7 @@ from samebits.report.html.finding_section import (
     remedy_section,
     reported_section,
 )
+from samebits.report.html.growth_section import growth_section
 from samebits.report.html.op_section import op_section
 from samebits.report.html.replay_section import replay_section
 from samebits.report.html.run_section import environments_section, notes_section, switches_section
@@ -23,6 +24,7 @@ from samebits.report.vocabulary import script_name
 
 if TYPE_CHECKING:
     from samebits.commands.compared_facts import ComparedFacts
+    from samebits.comparison.growth import Growth
     from samebits.comparison.results import Verdict
     from samebits.report.html.document import Tone
     from samebits.verification.results import Verification
@@ -62,7 +64,9 @@ def _sections(result: Verification, facts: ComparedFacts | None, folder: str) ->
         remedy_section(result, folder),
     ]
     if facts is not None and facts.chart is not None and comparison.verdict == "different":
-        sections.append(timeline_section(facts.chart, facts.infos))
+        sections.append(timeline_section(facts.chart, facts.infos, measured=_is_measured(facts.growth)))
+    if facts is not None and facts.growth is not None and _is_measured(facts.growth):
+        sections.append(growth_section(facts.growth))
     if facts is not None and facts.ops is not None:
         sections.append(op_section(facts.ops, folder))
     sections += [
@@ -74,6 +78,11 @@ def _sections(result: Verification, facts: ComparedFacts | None, folder: str) ->
         sections.append(environments_section(facts.infos, facts.environment))
         sections.append(switches_section(facts.infos[0]))
     return sections
+
+
+def _is_measured(growth: Growth | None) -> bool:
+    """Tell whether a distance is known, or known to mean nothing."""
+    return growth is not None and bool(growth.measured or growth.unmeasurable)
 
 
 def _command(result: Verification, facts: ComparedFacts | None) -> tuple[str, ...]:

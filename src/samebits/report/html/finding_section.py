@@ -100,13 +100,17 @@ def _outcome(finding: Finding, other: int, elements: Sequence[ElementPair]) -> l
 
 
 def _elements(elements: Sequence[ElementPair], other: int, differing: int) -> Table:
+    columns = 4 if any(pair.ulp is not None for pair in elements) else 3
     rows = tuple(
-        (str(list(pair.index)), pair.first, pair.second, "" if pair.ulp is None else number(pair.ulp))
+        (str(list(pair.index)), pair.first, pair.second, "" if pair.ulp is None else number(pair.ulp))[
+            :columns
+        ]
         for pair in elements
     )
     return Table(
-        "Values side by side: the first elements that differ", ("index", "run 1", f"run {other}", "ULP"),
-        rows, numbers=frozenset({1, 2, 3}), left_out=max(0, differing - len(rows)),
+        "Values side by side: the first elements that differ",
+        ("index", "run 1", f"run {other}", "ULP")[:columns], rows, numbers=frozenset({1, 2, 3}),
+        left_out=max(0, differing - len(rows)),
     )  # fmt: skip
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
-from samebits._text.printable import end_of, printable
+from samebits._text.printable import printable
 from samebits.comparison.op_timeline import OpState
-from samebits.report.html.svg import NARROW, WIDE, Ink, drawn
+from samebits.report.html.labels import told_apart
+from samebits.report.html.svg import NARROW, WIDE, Ink, drawn, power_of_ten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 MOST_MARKS = 500
 """Marks of one row, and of the distances; more operations are drawn as groups."""
 _MOST_ROWS = 24
-_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 # Of a group, the first counts.
 _STATES = (OpState.BEGINS, OpState.ALONE, OpState.DIFFERS, OpState.UNPAIRED, OpState.SAME)
 _MARKS: dict[OpState, tuple[str, Ink, float, str]] = {
@@ -47,20 +46,24 @@ def op_drawings(points: Sequence[OpPoint], ident: str) -> tuple[str, str]:
             _draw_distances(panels[0], measured, len(points))
         _draw_states(panels[-1], points, [names.index(rows[point.module]) for point in points])
         longest = 30 if width == WIDE else 16
-        labels = [end_of(printable(name) or "outside modules", longest) for name in names]
+        labels = told_apart([printable(name) or "outside modules" for name in names], longest)
         panels[-1].set_yticks(range(len(names)), labels, fontsize=8)
         panels[-1].set_ylim(len(names) - 0.5, -0.5)
         panels[-1].set_xlabel("operations in their order")
-        figure.legend(
-            *panels[-1].get_legend_handles_labels(), loc="outside lower center",
-            ncols=2 if width == WIDE else 1, handletextpad=0.2,
-        )  # fmt: skip
+        _draw_legend(figure, panels, 2 if width == WIDE else 1)
 
     height = 1.3 + (1.6 if measured else 0) + 0.19 * len(names)
     return (
         drawn(draw, f"{ident}-wide", WIDE, height),
-        drawn(draw, f"{ident}-narrow", NARROW, height + 0.5),
+        drawn(draw, f"{ident}-narrow", NARROW, height + (0.8 if measured else 0.5)),
     )
+
+
+def _draw_legend(figure: Any, panels: Sequence[Any], columns: int) -> None:
+    """Explain all marks below the axes, where there are none of them."""
+    found = [panel.get_legend_handles_labels() for panel in panels]
+    handles, labels = ([each for pair in found for each in pair[at]] for at in (0, 1))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, handletextpad=0.2)
 
 
 def module_rows(modules: Sequence[str]) -> dict[str, str]:
@@ -85,7 +88,10 @@ def _draw_distances(axes: Any, points: Sequence[OpPoint], total: int) -> None:
         key = point.number // stride, point.is_backward
         if ulp > largest.get(key, (0, 0))[1]:
             largest[key] = point.number, ulp
-    for backward, marker, name in ((False, "o", "forward and the rest"), (True, "v", "backward")):
+    for backward, marker, name in (
+        (False, "o", "distance: forward and the rest"),
+        (True, "v", "distance: backward"),
+    ):
         found = [at for (_, is_backward), at in largest.items() if is_backward == backward]
         if found:
             x, y = zip(*found, strict=True)
@@ -94,18 +100,11 @@ def _draw_distances(axes: Any, points: Sequence[OpPoint], total: int) -> None:
                 x, y, s=16, marker=marker, facecolor=face, edgecolor=Ink.FIRST.value, linewidth=1, label=name
             )
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(_power)
+    axes.yaxis.set_major_formatter(power_of_ten)
     axes.minorticks_off()
     highest = max(ulp for _, ulp in largest.values())
     axes.set_ylim(0.7, highest * 3)
     axes.set_title("how far apart: largest distance in ULP", color=Ink.TEXT.value)
-    axes.legend(loc="lower right", handletextpad=0.2)
-
-
-def _power(value: float, _position: int) -> str:
-    """Return `1` or `10⁶`: matplotlib's own label would be a formula."""
-    exponent = round(math.log10(value))
-    return "1" if exponent == 0 else "10" + str(exponent).translate(_SUPERSCRIPTS)
 
 
 def _draw_states(axes: Any, points: Sequence[OpPoint], rows: Sequence[int]) -> None:

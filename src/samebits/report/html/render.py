@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.package import __version__
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _CODE = re.compile(r"`([^`]+)`")
-# A long path or name breaks after these.
-_BREAKS = re.compile(r"(?<=[/._:,=-])(?=[^\s/._:,=-])")
+# A line may end after these, and within a digest, but not within a number.
+_JOINTS = re.compile(r"(?<=[/._:,=-])(?=[^\s/._:,=-])")
+_NUMBERS = re.compile(r"(?<!\w)[+-]?\d+(?:[.,]\d+)*(?:e[+-]?\d+)?(?!\w)")
+_DIGESTS = re.compile(r"[0-9a-f]{32,}")
+_DIGEST_PART = 16
 
 
 def render(page: Page) -> str:
@@ -71,6 +75,16 @@ def _breakable(text: str) -> Any:
 
     parts = []
     for number, part in enumerate(_CODE.split(printable(shortened(text)))):
-        broken = markupsafe.Markup("<wbr>").join(_BREAKS.split(part))
+        broken = markupsafe.Markup("<wbr>").join(_unbroken(part))
         parts.append(markupsafe.Markup("<code>{}</code>").format(broken) if number % 2 else broken)
     return markupsafe.Markup("").join(parts)
+
+
+def _unbroken(text: str) -> list[str]:
+    """Return the parts of a text between which a line may end."""
+    within = {at for found in _NUMBERS.finditer(text) for at in range(found.start() + 1, found.end())}
+    places = {found.start() for found in _JOINTS.finditer(text)} - within
+    for found in _DIGESTS.finditer(text):
+        places.update(range(found.start() + _DIGEST_PART, found.end(), _DIGEST_PART))
+    ends = [0, *sorted(places), len(text)]
+    return [text[start:end] for start, end in pairwise(ends)]

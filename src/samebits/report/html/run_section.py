@@ -35,8 +35,16 @@ def notes_section(notes: Sequence[Note]) -> Section | None:
     return Section("notes", "Notes", (items,))
 
 
-def environments_section(infos: tuple[RunInfo, RunInfo], compared: EnvironmentComparison) -> Section:
-    """Show in what the environments of two runs differ, and what that can change."""
+def environments_section(
+    infos: tuple[RunInfo, RunInfo], compared: EnvironmentComparison, first: str = "run 1"
+) -> Section:
+    """Show in what the environments of two runs differ, and what that can change.
+
+    Args:
+        infos: the facts of each run.
+        compared: the differences.
+        first: what the first run is called.
+    """
     rows = tuple((fact_difference(each.fact), effect(each)) for each in compared.differences[:_MOST_ROWS])
     blocks: list[Block] = []
     if rows:
@@ -50,7 +58,9 @@ def environments_section(infos: tuple[RunInfo, RunInfo], compared: EnvironmentCo
         texts = tuple(fact_difference(fact) for fact in compared.others[:_MOST_ROWS])
         left_out = len(compared.others) - len(texts)
         blocks += [Paragraph("These differ too, and change no bits by themselves:"), Items(texts, left_out)]
-    return Section("environment", "Environments", (*blocks, *_environment(infos[0], "Environment of run 1")))
+    return Section(
+        "environment", "Environments", (*blocks, *_environment(infos[0], f"Environment of {first}"))
+    )
 
 
 def environment_section(info: RunInfo) -> Section:

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from samebits._runtime.frames import Site
     from samebits.comparison.course import Scalar
 
-    Curves = dict[Site | None, list[Scalar]]
+    Curves = dict[Site | None, list[Scalar]]  # of each line, in the order of the steps
 
 _HEIGHT = 2.2
 _LONGEST_NAME = 30
+_MOST_MARKS = 80  # of a curve; more would run into one another
 _LINES = ((Ink.FIRST, "-", "o"), (Ink.SECOND, "--", "s"), (Ink.TEXT, ":", "^"), (Ink.MUTED, "-.", "D"))
 """Colour, dashes and marker of each curve; so many curves are drawn."""
 
@@ -35,22 +36,41 @@ def scalar_figure(scalars: Sequence[Scalar]) -> Figure | None:
     if max(map(len, curves.values()), default=0) < 2:
         return None
 
+    others = [each for each in scalars if each.kind == EventKind.LOSS and not math.isfinite(each.number)]
+
     def draw(drawing: Any, _width: float) -> None:
-        _draw(drawing.subplots(), drawn_curves)
+        _draw(drawing.subplots(), drawn_curves, sorted({each.step for each in others}))
 
     wide, narrow = ("", "")
     if can_plot():
         wide = drawn(draw, "loss-wide", WIDE, _HEIGHT)
         narrow = drawn(draw, "loss-narrow", NARROW, _HEIGHT)
-    alt = " ".join(
-        [*(_described(*each) for each in drawn_curves.items()), "The table below has the numbers."]
-    )
-    caption = "Only the steps whose loss is known have a mark."
-    if len(curves) > 1:
-        caption += " Each line of the script that made losses has a curve of its own."
-    if len(curves) > len(drawn_curves):
-        caption += f" {len(curves) - len(drawn_curves)} more lines are not drawn."
+    infinite = _infinite_words(others)
+    described = [_described(*each) for each in drawn_curves.items()]
+    alt = " ".join([*described, *infinite, "The table below has the numbers."])
+    caption = " ".join([*_caption(curves), *infinite])
     return Figure("figure-loss", "Loss by step", alt, caption, wide, narrow)
+
+
+def _caption(curves: Curves) -> list[str]:
+    """Say how to read the drawing."""
+    texts = []
+    if all(len(losses) <= _MOST_MARKS for losses in curves.values()):
+        texts.append("Only the steps whose loss is known have a mark.")
+    if len(curves) > 1:
+        texts.append("Each line of the script that made losses has a curve of its own.")
+    if len(curves) > len(_LINES):
+        texts.append(f"{len(curves) - len(_LINES)} more lines are not drawn.")
+    return texts
+
+
+def _infinite_words(losses: Sequence[Scalar]) -> list[str]:
+    """Say how many losses have no place in a curve, and where they begin."""
+    if not losses:
+        return []
+    several = f"{len(losses)} losses are" if len(losses) > 1 else "1 loss is"
+    first = min(each.step for each in losses)
+    return [f"{several} not finite, the first in step {first}: a cross at the upper edge."]
 
 
 def _curves(scalars: Sequence[Scalar]) -> Curves:
@@ -62,12 +82,18 @@ def _curves(scalars: Sequence[Scalar]) -> Curves:
     return dict(sorted(curves.items(), key=lambda item: -len(item[1])))
 
 
-def _draw(axes: Any, curves: Curves) -> None:
+def _draw(axes: Any, curves: Curves, infinite: Sequence[int]) -> None:
     for (site, losses), (ink, dashes, marker) in zip(curves.items(), _LINES, strict=False):
         x, y = [each.step for each in losses], [each.number for each in losses]
         axes.plot(
-            x, y, color=ink.value, linestyle=dashes, marker=marker, markersize=4, linewidth=1.2,
+            x, y, color=ink.value, linestyle=dashes, markersize=4, linewidth=1.2,
+            marker=marker if len(losses) <= _MOST_MARKS else None,
             label=end_of(_name(site), _LONGEST_NAME),
+        )  # fmt: skip
+    if infinite:
+        axes.plot(
+            infinite, [1.0] * len(infinite), color=Ink.SECOND.value, marker="x", markersize=4, linewidth=0,
+            transform=axes.get_xaxis_transform(), clip_on=False, label="not finite",
         )  # fmt: skip
     if wants_log([each.number for losses in curves.values() for each in losses]):
         axes.set_yscale("log")
@@ -75,7 +101,7 @@ def _draw(axes: Any, curves: Curves) -> None:
     axes.locator_params(axis="x", integer=True)
     axes.set_xlabel("step")
     axes.set_title("loss", color=Ink.TEXT.value)
-    if len(curves) > 1:
+    if len(curves) > 1 or infinite:
         axes.legend(loc="best")
 
 

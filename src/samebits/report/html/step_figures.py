@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from samebits._text.printable import end_of, printable
+from samebits._text.printable import printable
 from samebits.comparison.step_chart import RowKind
+from samebits.report.html.labels import told_apart
 from samebits.report.html.svg import NARROW, WIDE, Ink, drawn
 
 if TYPE_CHECKING:
@@ -76,8 +78,9 @@ def _edges(chart: StepChart) -> list[float]:
 
 
 def _draw_sums(axes: Any, chart: StepChart, counted: str) -> None:
-    axes.stairs(chart.totals, _edges(chart), fill=True, color=Ink.FIRST.value, alpha=0.25)
-    axes.stairs(chart.totals, _edges(chart), color=Ink.FIRST.value, linewidth=1.4, baseline=None)
+    totals = [math.nan if total is None else total for total in chart.totals]  # nan leaves a gap
+    axes.stairs(totals, _edges(chart), fill=True, color=Ink.FIRST.value, alpha=0.25)
+    axes.stairs(totals, _edges(chart), color=Ink.FIRST.value, linewidth=1.4, baseline=None)
     axes.set_ylim(0, max(1, chart.held) * 1.08)
     axes.set_xlim(-0.5, chart.steps - 0.5)
     axes.locator_params(axis="y", nbins=4, integer=True)
@@ -93,7 +96,7 @@ def _draw_rows(axes: Any, chart: StepChart, longest: int) -> None:
     for ink, found in rectangles.items():
         _draw_rectangles(axes, found, ink)
     axes.set_ylim(len(chart.rows) - 0.5, -0.5)
-    labels = [end_of(row_label(row), longest) for row in chart.rows]
+    labels = told_apart([row_label(row) for row in chart.rows], longest)
     axes.set_yticks(range(len(chart.rows)), labels, fontsize=8)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")

@@ -13,19 +13,26 @@ if TYPE_CHECKING:
     from samebits.comparison.step_chart import StepChart
     from samebits.records.events import RunInfo
 
+_MOST_FIRSTS = 5
 _DIGESTS = (
     "A record holds a digest of each tensor, not its values. So this shows how many tensors differ, not how "
-    "far they are apart."
+    "far they are apart: `samebits run --values` keeps the values too."
 )
+_VALUES = "How far they are apart is shown below."
 
 
-def timeline_section(chart: StepChart, infos: tuple[RunInfo, RunInfo]) -> Section:
-    """Show where two runs began to differ, and how the difference spread."""
+def timeline_section(chart: StepChart, infos: tuple[RunInfo, RunInfo], *, measured: bool = False) -> Section:
+    """Show where two runs began to differ, and how the difference spread.
+
+    Args:
+        chart: what differs.
+        infos: the facts of each run.
+        measured: whether the page also shows how far they are apart.
+    """
     blocks: list[Block] = [Paragraph(_spread(chart))]
     if chart.first is not None and chart.steps > 1:
-        blocks.append(
-            _figure(chart, "timeline", "What differs, step by step", "tensors that differ", _DIGESTS)
-        )
+        note = _VALUES if measured else _DIGESTS
+        blocks.append(_figure(chart, "timeline", "What differs, step by step", "tensors that differ", note))
     blocks += [Paragraph(text, "unsure") for text in _ends(infos, chart)]
     if chart.first is not None:
         blocks.append(_table(chart, "Where each part differs first", "differ"))
@@ -66,11 +73,10 @@ def _figure(chart: StepChart, ident: str, title: str, counted: str, note: str) -
 
 def _alt(chart: StepChart, counted: str) -> str:
     """Say in words what the drawing shows."""
-    most = max(chart.totals, default=0)
+    most = max(_known(chart), default=0)
     texts = [f"{number(chart.steps)} steps; at most {most} of {chart.held} {counted}."]
     if chart.first is not None:
-        firsts = [row_name(row) for row in chart.rows if row.first == chart.first]
-        texts.append(f"The first is step {chart.first}: {', '.join(firsts)}.")
+        texts.append(f"The first is step {chart.first}: {_firsts(chart)}.")
     return " ".join([*texts, "The table below has the numbers."])
 
 
@@ -78,9 +84,8 @@ def _spread(chart: StepChart) -> str:
     """Say when the difference began, and when the most differed."""
     if chart.first is None:
         return f"In {count(chart.steps, 'step')} nothing differs."
-    firsts = ", ".join(row_name(row) for row in chart.rows if row.first == chart.first)
-    most = max(chart.totals)
-    text = f"The first difference is in step {chart.first}: {firsts}."
+    most = max(_known(chart), default=0)
+    text = f"The first difference is in step {chart.first}: {_firsts(chart)}."
     if not most:
         return f"{text} No state tensor differs."
     column = chart.totals.index(most)
@@ -91,13 +96,29 @@ def _spread(chart: StepChart) -> str:
     return f"{text} The most state tensors differ first in {when}: {most} of {chart.held}."
 
 
+def _known(chart: StepChart) -> list[int]:
+    """Return the counts of the columns that have state."""
+    return [total for total in chart.totals if total is not None]
+
+
+def _firsts(chart: StepChart) -> str:
+    """Name the rows with the first count; the table has all of them."""
+    names = [row_name(row) for row in chart.rows if row.first == chart.first]
+    more = f" and {len(names) - _MOST_FIRSTS} more" if len(names) > _MOST_FIRSTS else ""
+    return ", ".join(names[:_MOST_FIRSTS]) + more
+
+
 def _ends(infos: tuple[RunInfo, RunInfo], chart: StepChart) -> list[str]:
-    """Say where a run was ended early, so that the growth of the difference cannot be seen."""
+    """Say where a run is shorter, or was ended early, so that the growth of the difference cannot be seen."""
+    first, second = (info.steps for info in infos)
     stopped = [number for number, info in enumerate(infos, 1) if info.status == "stopped"]
-    if not stopped or chart.first is None or infos[0].steps == infos[1].steps:
+    if chart.first is None or first == second:
         return []
-    number = min(stopped, key=lambda each: infos[each - 1].steps)
-    ended = f"Run {number} was ended after {count(infos[number - 1].steps, 'step')}"
+    if not stopped:
+        text = f"Run 1 has {count(first, 'step')} and run 2 has {number(second)}"
+        return [f"{text}: only what both have is compared."]
+    ended_first = min(stopped, key=lambda each: infos[each - 1].steps)
+    ended = f"Run {ended_first} was ended after {count(infos[ended_first - 1].steps, 'step')}"
     text = f"{ended}, so how the difference grows after that is not known."
     return [f"{text} `samebits verify --full` lets every run go on."]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import math
 import re
 import warnings
 from enum import Enum
@@ -21,6 +22,7 @@ _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _URL = re.compile(r"url\(#([^)]+)\)")
 _FONT = re.compile(r"font:\s*[^;]*?([\d.]+)px[^;]*;?")
 _COLOUR = re.compile(r"#0101[0-9a-f]{2}", re.IGNORECASE)
+_SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 WIDE, NARROW = 7.4, 3.4
 """Widths of figures in inches, at 96 CSS pixels each."""
 
@@ -91,6 +93,12 @@ def drawn(draw: Callable[[Any, float], None], ident: str, width: float, height: 
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(image, format="svg", metadata=metadata, transparent=True)
     return _for_page(image.getvalue(), ident)
+
+
+def power_of_ten(value: float, _position: int) -> str:
+    """Return the label `1` or `10⁶` of a logarithmic axis: matplotlib's own would be a formula."""
+    exponent = round(math.log10(value))
+    return "1" if exponent == 0 else "10" + str(exponent).translate(_SUPERSCRIPTS)
 
 
 def _for_page(data: bytes, ident: str) -> str:
