@@ -39,14 +39,15 @@ def train(fault: str, *, guarded: bool = True) -> tuple[str, list[samebits.Misma
     found: list[samebits.Mismatch] = []
     policy = "raise" if fault == "raise" else found.append
     across = ACROSS.get(fault)
-    guard = samebits.ReplayGuard(model, every=1, on_mismatch=policy, across_ranks=across, process_group=group)
+    known = net if fault in INNER else model
+    guard = samebits.ReplayGuard(known, every=1, on_mismatch=policy, across_ranks=across, process_group=group)
 
     def step_of(x: torch.Tensor) -> torch.Tensor:
         loss = model(x).square().mean()
         loss.backward()
         return loss
 
-    watch = guard.watch(optimizer) if fault == "watch" and guarded else None
+    watch = guard.watch(optimizer) if fault.startswith("watch") and guarded else None
     for number in range(4):
         planted = plant(fault, net, rank, number)
         if fault == "diverged" and number == 2 and rank == FAULTY:
@@ -59,7 +60,7 @@ def train(fault: str, *, guarded: bool = True) -> tuple[str, list[samebits.Misma
             if part == 0 and fault != "accumulate":
                 continue
             x = torch.randn(4, 6)
-            with accumulating:
+            with accumulating, model.join() if fault == "join" else contextlib.nullcontext():
                 guard(step_of, x) if guarded and watch is None else step_of(x)
         for parameter in net.parameters() if alone else ():
             dist.all_reduce(parameter.grad)
@@ -81,16 +82,14 @@ def pair_of(rank: int) -> dist.ProcessGroup:
 
 def plant(fault: str, net: torch.nn.Module, rank: int, number: int) -> BitFlip | None:
     """Plant a fault in step 1, or in all."""
-    if fault == "transient" and number == 1 and rank == FAULTY:
-        return BitFlip(net[4], {0}, (1, 24))
     if fault in IN_PAIRS[1:] and rank == FAULTY_IN_PAIR and (number == 1 or "persistent" in fault):
         return BitFlip(net[4], None if "persistent" in fault else {0}, (1, 24))
+    if (fault, number, rank) in ONCE:
+        return BitFlip(net[4], {ONCE[fault, number, rank]}, (1, 24))
     if fault in PERSISTENT and rank == FAULTY:
         return BitFlip(net[4], None, (1, 24))
     if (fault == "random" and rank == FAULTY) or fault == "all random":
         return BitFlip(net[4], None, None, seed=100 * rank + number)
-    if fault == "raise" and rank == FAULTY and number == 1:
-        return BitFlip(net[4], {0}, (1, 24))
     return None
 
 
@@ -133,6 +132,15 @@ OPTIONS = {
     "unused": {"find_unused_parameters": True},
 }
 IN_PAIRS = ("pairs", "pairs, transient", "pairs, persistent")
+# Fault, step, rank -> the execution that goes wrong.
+ONCE = {
+    ("transient", 1, FAULTY): 0,
+    ("raise", 1, FAULTY): 0,
+    ("inner, transient", 1, FAULTY): 1,
+    ("watch, at first", 0, FAULTY): 0,
+}
+# Guarded by the model inside of the wrapper.
+INNER = ("inner", "inner, transient", "watch, inner")
 # Trained without a wrapper: the script averages gradients itself.
 ALONE = ("alone", "alone, persistent", "alone, persistent, asked")
 ACROSS = {"not asked, persistent": False, "alone, persistent, asked": True}
@@ -147,6 +155,8 @@ CLEAN = (
     "unused, static",
     "accumulate",
     "watch",
+    "inner",
+    "watch, inner",
 )
 
 if __name__ == "__main__":

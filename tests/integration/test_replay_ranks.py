@@ -10,7 +10,10 @@ from rank_support import launch, needs_gloo
 
 pytestmark = needs_gloo
 SCRIPT = Path(__file__).parent / "replay_ranks.py"
-CLEAN = ("none", "own buffers", "static graph", "views", "unused, static", "accumulate", "watch")
+CLEAN = (
+    "none", "own buffers", "static graph", "views", "unused, static", "accumulate", "watch", "inner",
+    "watch, inner",
+)  # fmt: skip
 
 
 def told(ranks, faults, folder):
@@ -23,7 +26,10 @@ def told(ranks, faults, folder):
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory):
-    faults = ("transient", "persistent", "random", "all random", "diverged", "raise")
+    faults = (
+        "transient", "persistent", "random", "all random", "diverged", "raise", "inner, transient",
+        "watch, at first",
+    )  # fmt: skip
     return told(3, faults, tmp_path_factory.mktemp("three"))
 
 
@@ -40,6 +46,10 @@ def test_clean_trainings_keep_their_bits(ranks, tmp_path):
         ("transient", "transient", "abbb"),
         ("persistent", "persistent", "aba"),
         ("diverged", "diverged", "aba"),
+        # Not blamed on all: what they average is not compared, though the guard has only the inner model.
+        ("inner, transient", "transient", "abaa"),
+        # Not taken for gradients that come from elsewhere: the other ranks repeat theirs.
+        ("watch, at first", "transient", "abbb"),
     ],
 )
 def test_the_faulty_rank_is_named_on_all(three, fault, kind, executions):
@@ -76,6 +86,12 @@ def test_all_ranks_raise_together(three):
 def test_a_wrapper_that_notes_used_parameters_is_refused(tmp_path):
     (line, _) = told(2, ["unused"], tmp_path)["unused"]
     assert line["raised"] == "replay-unused-parameters"
+
+
+def test_ranks_with_different_numbers_of_batches_are_refused(tmp_path):
+    """In `join()` a rank without batches would wait for the others, which wait for its guard."""
+    for line in told(2, ["join"], tmp_path)["join"]:
+        assert line["raised"] == "replay-join"
 
 
 def test_of_two_ranks_it_cannot_be_told_which_is_wrong(tmp_path):

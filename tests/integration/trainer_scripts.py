@@ -2,25 +2,33 @@
 
 Each prints the digest of its final state. `--resume` goes on from a checkpoint in a process whose generators
 stand elsewhere; `--no` is without samebits' part of the checkpoint; `--fault N` flips one bit in the Nth call
-of a layer; `--replay N` executes every Nth step again.
+of a layer, on `--faulty` rank; `--replay N` executes every Nth step again. Started on several ranks, each
+prints its own digest.
 """
 
 OPTIONS = """
-import argparse, itertools, logging, os, random
+import argparse, itertools, logging, os, random, sys
 os.environ["HF_HUB_OFFLINE"] = "1"
 import numpy, torch
 import samebits
 
 parser = argparse.ArgumentParser()
-for name in ("--no", "--own", "--val", "--ends", "--unattached", "--manual"):
+for name in ("--no", "--own", "--val", "--ends", "--unattached", "--manual", "--unused", "--alone"):
     parser.add_argument(name, action="store_true")
-for name in ("--workers", "--replay", "--fault"):
+for name in ("--workers", "--replay", "--fault", "--faulty"):
     parser.add_argument(name, type=int, default=0)
 parser.add_argument("--every", type=int, default=1)
 parser.add_argument("--resume")
 parser.add_argument("--record")
 o = parser.parse_args()
-torch.manual_seed(0), random.seed(0), numpy.random.seed(0)
+rank, ranks = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+torch.manual_seed(0), random.seed(rank), numpy.random.seed(rank)  # the same weights, other samples
+if o.alone:  # rank 0 saves, the others do not
+    import datetime
+    import samebits.integrations._all_ranks
+    samebits.integrations._all_ranks._PATIENCE = datetime.timedelta(seconds=1)
+if o.resume:
+    random.seed(77 + rank), numpy.random.seed(77 + rank)
 
 class Data(torch.utils.data.Dataset):
     def __len__(self):
@@ -35,14 +43,20 @@ def net():
 
 def finish(guard, *state):
     if guard is not None:
-        print("guard", guard.steps, guard.replays)
+        sys.stdout.write(f"guard {guard.steps} {guard.replays}\\n")
+    if ranks > 1:
+        drawn = torch.get_rng_state(), random.random(), numpy.random.rand()
+        word = "guarded " if guard is not None and guard.replays > 2 else ""
+        # One write, so that ranks do not share a line.
+        sys.stdout.write(f"rank {rank} {word}{samebits.digest([list(state), drawn])}\\n"), sys.stdout.flush()
+        return
     print("digest", samebits.digest(list(state)))
 
 def break_layer(layer):
     calls, real = itertools.count(1), torch.nn.LayerNorm.forward
     def forward(self, x):
         output = real(self, x)
-        if self is layer and next(calls) == o.fault:
+        if self is layer and next(calls) == o.fault and rank == o.faulty:
             with torch.no_grad():
                 output.view(torch.int32).view(-1)[0] ^= 1 << 25
         return output
@@ -85,6 +99,7 @@ if o.resume:
 trainer = pl.Trainer(
     max_epochs=3, callbacks=[callback] * (not o.no) + [save], logger=False, enable_progress_bar=False,
     enable_model_summary=False, accelerator="cpu", num_sanity_val_steps=0,
+    **(dict(strategy="ddp", devices=ranks) if ranks > 1 else {}),
 )
 trainer.fit(module, loader, validation, ckpt_path=o.resume)
 state = dict(module.state_dict()), trainer.optimizers[0].state_dict(), trainer.callback_metrics["loss_epoch"]
@@ -96,6 +111,8 @@ finish(callback.guard, *state)
 TRAIN = """
 if o.fault:
     break_layer(model.transformer.ln_f)
+if ranks > 1:  # the trainer has seeded all alike, and takes the order of samples from that seed
+    torch.rand(rank + 5 * bool(o.resume)), random.seed(rank), numpy.random.seed(rank)
 trainer.train(resume_from_checkpoint=o.resume)
 losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 finish(callback.guard, dict(model.state_dict()), trainer.optimizer.state_dict(), losses)
@@ -120,7 +137,7 @@ arguments = TrainingArguments(
     "saved", per_device_train_batch_size=2, gradient_accumulation_steps=2, num_train_epochs=3,
     save_strategy="steps", save_steps=1, logging_steps=1, report_to=[], use_cpu=True, seed=5,
     disable_tqdm=True, dataloader_num_workers=o.workers, eval_strategy="steps" if o.val else "no",
-    eval_steps=2,
+    eval_steps=2, **(dict(ddp_backend="gloo", ddp_find_unused_parameters=o.unused) if ranks > 1 else {}),
 )
 data = Tokens()
 callback = SamebitsCallback(exact_resume=not o.no, record=o.record, replay_every=o.replay or None)
@@ -163,6 +180,7 @@ arguments = SFTConfig(
     "saved", per_device_train_batch_size=4, num_train_epochs=3, save_strategy="steps", save_steps=1,
     logging_steps=1, report_to=[], use_cpu=True, bf16=False, seed=5, disable_tqdm=True,
     gradient_checkpointing=False, max_length=16,
+    **(dict(ddp_backend="gloo", ddp_find_unused_parameters=False) if ranks > 1 else {}),
 )
 callback = SamebitsCallback(exact_resume=not o.no, record=o.record, replay_every=o.replay or None)
 trainer = SFTTrainer(model, arguments, train_dataset=data, processing_class=tokenizer)
@@ -190,7 +208,7 @@ state = TrainingState(
     accelerator, record=o.record, replay_every=o.replay or None, exact_resume=not o.no
 )
 if o.fault:
-    break_layer(model[3])
+    break_layer(getattr(model, "module", model)[3])
 step = 0
 if o.resume:
     torch.rand(3), random.random()
@@ -212,7 +230,7 @@ with state:
             loss = state.step(forward_backward, batch)
             optimizer.step()
             step += 1
-            if not o.resume:
+            if not o.resume and (rank == 0 or not o.alone):
                 accelerator.save_state(f"saved/step={step}")
 finish(state.guard, dict(model.state_dict()), optimizer.state_dict(), loss)
 """

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 
 __version__ = "0.1.0"
-NO_DEFAULTS = "SAMEBITS_NO_DEFAULTS"
-"""A variable; if it is set to anything, only the command line gives the options of a command."""
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of the modules."""
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samebits._runtime.package import NO_DEFAULTS
 from samebits._text import files
 from samebits._text.printable import printable
+from samebits._text.variable_names import NO_DEFAULTS, PREFIX
 from samebits.cli.command import did_you_mean
 from samebits.cli.registry import COMMANDS, command_named
 from samebits.errors import SamebitsError
@@ -25,7 +25,6 @@ from samebits.errors import SamebitsError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-_PREFIX = "SAMEBITS_"
 _FILE = "pyproject.toml"
 _LARGEST = 1 << 24  # bytes
 _FLAGS = {
@@ -130,7 +129,17 @@ def variables_of(option: str, command: str) -> tuple[str, str]:
         command: its name.
     """
     name = option.replace("-", "_").upper()
-    return f"{_PREFIX}{command.replace('-', '_').upper()}_{name}", f"{_PREFIX}{name}"
+    return f"{PREFIX}{command.replace('-', '_').upper()}_{name}", f"{PREFIX}{name}"
+
+
+def option_variables(commands: Iterable[str]) -> frozenset[str]:
+    """Return the variables with the defaults of all options of some commands, whose modules are imported."""
+    options = [
+        (name, option)
+        for name in commands
+        for option in filter(None, map(_name_of, command_named(name).parser().actions()))
+    ]
+    return frozenset(variable for name, option in options for variable in variables_of(option, name))
 
 
 def _from_environment(command: str, options: Mapping[str, argparse.Action]) -> dict[str, Default]:

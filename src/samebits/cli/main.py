@@ -18,6 +18,7 @@ from samebits.cli.ending import Ending
 from samebits.cli.registry import COMMANDS, command_named
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.terminal import write
+from samebits.cli.unknown_variables import unknown_variables
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ def _dispatch(words: list[str], *, own_process: bool) -> int:
 def _run(command: Command, words: list[str], *, own_process: bool) -> int:
     options = command.parse(words)
     options.own_process = own_process
+    for line in unknown_variables(command.name):
+        write(f"samebits: {line}", sys.stderr)
     if options.defaults:
         write(f"samebits: defaults: {listed(options.defaults)}", sys.stderr)
     try:

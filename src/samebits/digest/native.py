@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from samebits._text import variable_names
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _address(function: Any) -> int:
 
 
 ABI = 3
-BACKEND_VARIABLE = "SAMEBITS_DIGEST_BACKEND"
+BACKEND_VARIABLE = variable_names.DIGEST_BACKEND
 _TORCH = "torch"  # value for the back end that needs no C library
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from samebits._text.files import open_to_read, write_whole
+from samebits._text.variable_names import CACHE
 
 _FORMAT = 1
 _LARGEST = 32 << 20  # bytes of a cache file
@@ -17,7 +18,7 @@ _MOST = 100_000  # entries
 
 def cache_folder() -> str:
     """Return the folder for caches of this user: `SAMEBITS_CACHE`, or `samebits` in the system's own."""
-    chosen = os.environ.get("SAMEBITS_CACHE")
+    chosen = os.environ.get(CACHE)
     if chosen:
         return os.path.abspath(chosen)
     if sys.platform == "win32":

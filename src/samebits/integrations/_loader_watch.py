@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import DataLoader
 
 from samebits._runtime.patching import Patches
-from samebits.rng.states import SourceState, restore_states, save_states
+from samebits.integrations._loader_generators import restore_with, states_with
+from samebits.rng.states import SourceState, save_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,12 +74,12 @@ class Pass:
     Args:
         inner: the iterator.
         facts: are kept up to date.
+        loader: that made it.
         goes_on: how it begins, where an epoch goes on.
-        draws: whether fetching may draw in this process.
     """
 
-    def __init__(self, inner: Any, facts: PassFacts, goes_on: Continuation | None, *, draws: bool) -> None:
-        self._inner, self._facts, self._goes_on, self._draws = inner, facts, goes_on, draws
+    def __init__(self, inner: Any, facts: PassFacts, loader: Any, goes_on: Continuation | None) -> None:
+        self._inner, self._facts, self._loader, self._goes_on = inner, facts, loader, goes_on
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -93,8 +94,8 @@ class Pass:
         facts, goes_on = self._facts, self._goes_on
         states = None if goes_on is None else goes_on.before_fetch(facts.fetched)
         if states is not None:
-            restore_states(states)
-        before = save_states() if self._draws else None
+            restore_with(states, self._loader)
+        before = save_states() if self._loader.num_workers == 0 else None  # else fetching draws elsewhere
         try:
             batch = next(self._inner)
         finally:
@@ -159,8 +160,8 @@ class LoaderWatch:
         is_expected = bool(self._waits_for) and self._waits_for[0][0] is loader.dataset
         goes_on = self._waits_for.pop()[1] if is_expected else None
         if goes_on is not None:
-            restore_states(goes_on.begin)
-        facts = self._facts[loader] = PassFacts(save_states())
+            restore_with(goes_on.begin, loader)
+        facts = self._facts[loader] = PassFacts(states_with(loader))
         if is_expected:
             self.expected = facts
-        return Pass(make(loader), facts, goes_on, draws=loader.num_workers == 0)
+        return Pass(make(loader), facts, loader, goes_on)

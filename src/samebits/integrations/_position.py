@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from samebits.integrations._arguments import refused
+from samebits.integrations._all_ranks import RankValues, number_of_ranks
+from samebits.integrations._arguments import refused, warn
 from samebits.integrations._loader_watch import Continuation, States
 from samebits.rng.states import SourceState, current_rank
 
@@ -118,16 +117,38 @@ def length_of(loader: Any) -> int:
         return -1
 
 
-def to_checkpoint(position: Position) -> dict[str, Any]:
-    """Return what a checkpoint holds: the positions of all ranks. Every rank calls it."""
-    return {"version": _VERSION, "ranks": _of_all_ranks(position.to_plain())}
+class Checkpoints:
+    """Makes what a checkpoint holds, and reads it."""
+
+    def __init__(self) -> None:
+        self._values = RankValues()
+
+    def saved(self, position: Position, moment: object, *, waits: bool) -> dict[str, Any]:
+        """Return what a checkpoint holds: the positions of all ranks.
+
+        Every rank calls it for each checkpoint. Where some did not, it warns.
+
+        Args:
+            position: of this rank.
+            moment: what all ranks call this moment of the training.
+            waits: whether this rank writes the checkpoint; what the others are given may lack ranks.
+        """
+        ranks = self._values.gathered(position.to_plain(), str(moment), waits=waits)
+        missing = [rank for rank, value in enumerate(ranks) if value is None]
+        if waits and missing:
+            shown = ", ".join(map(str, missing))
+            warn(
+                f"a checkpoint was saved without rank {shown}, so the training cannot be resumed from it "
+                "with the same bits; expected that every rank saves, at the same step"
+            )
+        return {"version": _VERSION, "ranks": ranks}
 
 
 def from_checkpoint(saved: Any) -> Position:
     """Return the position of this rank.
 
     Raises:
-        SamebitsError: it is no such value; another number of ranks saved it; `exact-resume`.
+        SamebitsError: it is no such value; another number of ranks saved it, or not all; `exact-resume`.
     """
     if (
         not isinstance(saved, dict)
@@ -135,19 +156,15 @@ def from_checkpoint(saved: Any) -> Position:
         or not isinstance(saved["ranks"], list)
     ):
         raise refused("what samebits saved in the checkpoint is of another version")
-    ranks = len(_of_all_ranks(None))
+    ranks = number_of_ranks()
     if len(saved["ranks"]) != ranks:
         raise refused(f"it was saved on {len(saved['ranks'])} ranks, and there are {ranks} now")
+    if None in saved["ranks"]:
+        raise refused(
+            f"rank {saved['ranks'].index(None)} did not save when the others did; expected a checkpoint that "
+            "every rank saved, at the same step"
+        )
     return Position.from_plain(saved["ranks"][current_rank() if ranks > 1 else 0])
-
-
-def _of_all_ranks(value: Any) -> list[Any]:
-    distributed = torch.distributed
-    if not (distributed.is_available() and distributed.is_initialized()):
-        return [value]
-    gathered: list[Any] = [None] * distributed.get_world_size()
-    distributed.all_gather_object(gathered, value)
-    return gathered
 
 
 def _plain(states: States) -> list[list[str]]:

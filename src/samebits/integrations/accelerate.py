@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from samebits.data.loader import DataLoader
 from samebits.integrations._arguments import Options, refused
 from samebits.integrations._libraries import library
+from samebits.integrations._loader_generators import restore_held, restore_with, states_with
 from samebits.integrations._loader_watch import LoaderWatch
-from samebits.integrations._position import Position, from_checkpoint, length_of, to_checkpoint
+from samebits.integrations._position import Checkpoints, Position, from_checkpoint, length_of
 from samebits.integrations._recorded import TrainingRecord
 from samebits.replay_guard.guard import ReplayGuard
-from samebits.rng.states import restore_states, save_states
 
 if TYPE_CHECKING:
     import os
@@ -76,6 +76,8 @@ class TrainingState:
         self._options = Options.of(record, replay_every, on_mismatch, exact_resume)
         self._record = TrainingRecord(self._options.record)
         self._watch = LoaderWatch()
+        self._checkpoints = Checkpoints()
+        self._accelerator = accelerator
         self._epoch, self._used = 0, 0
         self._is_over = False  # the epoch
         self._loader: Any = None
@@ -104,8 +106,7 @@ class TrainingState:
             number: of all epochs.
         """
         if self._resumed is not None and not self._resumed.consumed:
-            restore_states(self._resumed.now)  # what was built since `load_state` may have drawn
-            self._resumed = None
+            restore_with(self._resumed.now, None)  # what was built since `load_state` may have drawn
         while self._epoch < number:
             yield self._epoch
             self._epoch, self._used, self._is_over = self._epoch + 1, 0, False
@@ -126,6 +127,8 @@ class TrainingState:
         if self._options.exact_resume:
             _check_loader(loader)
             self._watch.install()
+            if position is not None and not self._used and not isinstance(loader, DataLoader):
+                restore_held(position.now, loader)
             goes_on = None if position is None or not self._used else self._continuation(position, loader)
             self._watch.expect(loader.dataset, goes_on)
         skip = 0 if isinstance(loader, DataLoader) else self._used
@@ -151,7 +154,9 @@ class TrainingState:
         """Return what `accelerator.save_state` saves."""
         saved: dict[str, Any] = {} if self.guard is None else {"guard": self.guard.state_dict()}
         if self._options.exact_resume:
-            saved["position"] = to_checkpoint(self._position())
+            position, waits = self._position(), bool(self._accelerator.is_local_main_process)
+            moment = f"accelerate {position.epoch} {position.consumed}"
+            saved["position"] = self._checkpoints.saved(position, moment, waits=waits)
             if isinstance(self._loader, DataLoader):
                 saved["loader"] = self._loader.state_dict()
         return saved
@@ -170,14 +175,14 @@ class TrainingState:
             raise refused("the checkpoint was saved with exact_resume=False")
         position = from_checkpoint(saved["position"])
         self._resumed, self._own, self._epoch = position, saved.get("loader"), position.epoch
-        restore_states(position.now)
+        restore_with(position.now, None)
 
     def _continuation(self, position: Position, loader: Any) -> Continuation | None:
         if isinstance(loader, DataLoader):
             if self._own is None:
                 raise refused("the checkpoint was saved with another loader than samebits.DataLoader")
             loader.load_state_dict(self._own)
-            restore_states(position.now)
+            restore_with(position.now, None)
             return None
         position.check_loader(loader)
         return position.continuation(skip=position.consumed)
@@ -195,7 +200,7 @@ class TrainingState:
             workers=int(loader.num_workers) if plain else 0,
             persistent=plain and bool(loader.persistent_workers),
             mid_step=False,
-            now=save_states(),
+            now=states_with(loader if plain else None),
             begin=begin,
             ahead=ahead,
         )

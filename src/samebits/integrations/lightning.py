@@ -11,11 +11,11 @@ from samebits.data.loader import DataLoader
 from samebits.errors import SamebitsError
 from samebits.integrations._arguments import Options, refused, warn
 from samebits.integrations._libraries import library
+from samebits.integrations._loader_generators import restore_with, states_with
 from samebits.integrations._loader_watch import LoaderWatch
-from samebits.integrations._position import Position, from_checkpoint, length_of, to_checkpoint
+from samebits.integrations._position import Checkpoints, Position, from_checkpoint, length_of
 from samebits.integrations._recorded import TrainingRecord
 from samebits.replay_guard.guard import ReplayGuard
-from samebits.rng.states import restore_states, save_states
 
 if TYPE_CHECKING:
     import os
@@ -65,6 +65,8 @@ class SamebitsCallback(_Callback):  # type: ignore[misc] # Lightning's own class
         self._options = Options.of(record, replay_every, on_mismatch, exact_resume)
         self._record = TrainingRecord(self._options.record)
         self._watch = LoaderWatch()
+        self._checkpoints = Checkpoints()
+        self._batch: Any = None
         self._resumed: Position | None = None
         self._guard_state: dict[str, Any] | None = None
         self._unwrap: Callable[[], None] | None = None
@@ -87,12 +89,19 @@ class SamebitsCallback(_Callback):  # type: ignore[misc] # Lightning's own class
                 raise refused("the checkpoint was saved in the middle of a step; take one from between steps")
             _go_to(position, trainer)
 
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        """Note the batch of the step."""
+        del trainer, pl_module, batch_idx
+        self._batch = batch
+
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """Add the RNG states of all ranks, and the counters of the guard."""
         del pl_module
         saved: dict[str, Any] = {} if self.guard is None else {"guard": self.guard.state_dict()}
         if self._options.exact_resume:
-            saved["position"] = to_checkpoint(self._position(trainer))
+            moment = f"lightning {trainer.global_step} {trainer.current_epoch}"
+            waits = bool(trainer.is_global_zero)
+            saved["position"] = self._checkpoints.saved(self._position(trainer), moment, waits=waits)
             saved["before_validation"] = _is_before_validation(trainer.fit_loop)
         checkpoint[_KEY] = saved
 
@@ -132,7 +141,7 @@ class SamebitsCallback(_Callback):  # type: ignore[misc] # Lightning's own class
         self._watch.remove()
         if self._unwrap is not None:
             self._unwrap()
-        self._unwrap = None
+        self._unwrap = self._batch = None
         self._record.end(error)
 
     def _position(self, trainer: Any) -> Position:
@@ -147,7 +156,7 @@ class SamebitsCallback(_Callback):  # type: ignore[misc] # Lightning's own class
             workers=0 if first is None else int(first.num_workers),
             persistent=first is not None and bool(first.persistent_workers),
             mid_step=progress.ready != progress.processed,
-            now=save_states(),
+            now=states_with(first),
             begin=() if seen is None else seen.begin,
         )
 
@@ -164,23 +173,48 @@ class SamebitsCallback(_Callback):  # type: ignore[misc] # Lightning's own class
         self.guard, step = guard, pl_module.optimizer_step
 
         def optimizer_step(epoch: Any, batch: Any, optimizer: Any, optimizer_closure: Any = None) -> None:
-            passes = _Passes(optimizer_closure, pl_module)
-            step(epoch, batch, optimizer, lambda: guard(passes))
+            own = self._batch
+            step(epoch, batch, optimizer, lambda: guard(_Passes(optimizer_closure, pl_module, own), own))
 
         pl_module.optimizer_step = optimizer_step
         self._unwrap = lambda: pl_module.__dict__.pop("optimizer_step", None)
 
 
 class _Passes:
-    """The forward and the backward pass of a step; executed again, they log nothing."""
+    """The forward and the backward pass of a step; executed again, they log nothing.
 
-    def __init__(self, closure: Callable[[], Any], pl_module: Any) -> None:
-        self._closure, self._module = closure, pl_module
+    Args:
+        closure: makes them, with the batch that it holds.
+        pl_module: whose training step it calls.
+        batch: that it holds.
+    """
+
+    def __init__(self, closure: Callable[[], Any], pl_module: Any, batch: Any) -> None:
+        self._closure, self._module, self._batch = closure, pl_module, batch
         self._calls = iter((False,))  # the guard puts counters back
 
-    def __call__(self) -> Any:
-        with _without_logging(self._module) if next(self._calls, True) else contextlib.nullcontext():
+    def __call__(self, batch: Any) -> Any:
+        """Make them with a batch: the one of the closure, or that of another rank."""
+        with contextlib.ExitStack() as stack:
+            if next(self._calls, True):
+                stack.enter_context(_without_logging(self._module))
+            if batch is not self._batch:
+                stack.enter_context(_given(self._module, batch))
             return self._closure()
+
+
+@contextlib.contextmanager
+def _given(pl_module: Any, batch: Any) -> Iterator[None]:
+    step = pl_module.training_step
+
+    def training_step(_own: Any, *args: Any, **named: Any) -> Any:
+        return step(batch, *args, **named)
+
+    pl_module.training_step = training_step
+    try:
+        yield
+    finally:
+        del pl_module.training_step
 
 
 @contextlib.contextmanager
@@ -195,6 +229,16 @@ def _without_logging(pl_module: Any) -> Iterator[None]:
 def _loaders(trainer: Any) -> list[Any]:
     combined = trainer.fit_loop._combined_loader
     return [] if combined is None else list(combined.flattened)
+
+
+def _set_epoch(loaders: list[Any], epoch: int) -> None:
+    """Have samplers shuffle for an epoch: Lightning does so too late for an iterator that is made here."""
+    for loader in loaders:
+        samplers = (getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None))
+        for sampler in (*samplers, getattr(samplers[1], "sampler", None)):
+            set_epoch = getattr(sampler, "set_epoch", None)
+            if set_epoch is not None:
+                set_epoch(epoch)
 
 
 def _is_plain(loader: Any) -> bool:
@@ -218,13 +262,14 @@ def _go_to(position: Position, trainer: Any) -> None:
     elif loaders and all(map(_is_plain, loaders)):
         # The iterator was made before any hook. A training that never stopped makes it later, from `now`.
         if loop.epoch_loop.restarted_on_train_batch_end:  # the next epoch begins with the one that is there
-            restore_states(position.now)
+            _set_epoch(loaders, position.epoch + 1)
+            restore_with(position.now, loaders[0] if len(loaders) == 1 else None)
             iter(loop._data_fetcher)
             return
         # Unless it resumes, the loop makes one where a training that never stopped does
         # (lightning 2.6.6, loops/training_epoch_loop.py, `on_run_start`, and loops/loop.py, `is_resuming`).
         loop._resuming_from_checkpoint = False
-    restore_states(position.now)
+    restore_with(position.now, loaders[0] if len(loaders) == 1 else None)
 
 
 def _go_to_batch(position: Position, loop: Any, loaders: list[Any]) -> None:
@@ -244,7 +289,8 @@ def _go_to_batch(position: Position, loop: Any, loaders: list[Any]) -> None:
             "DataLoader with a length, can go on there"
         )
     position.check_loader(loaders[0])
-    restore_states(position.begin)
+    _set_epoch(loaders, position.epoch)
+    restore_with(position.begin, loaders[0])
     iter(fetcher)
     for _ in range(position.consumed):
         next(fetcher.iterator)  # past the fetcher's count, which the loop sets

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
 from samebits.integrations._arguments import Options, refused, warn
 from samebits.integrations._libraries import library
+from samebits.integrations._loader_generators import restore_held, restore_with, states_with
 from samebits.integrations._loader_watch import LoaderWatch
-from samebits.integrations._position import Position, from_checkpoint, length_of, to_checkpoint
+from samebits.integrations._position import Checkpoints, Position, from_checkpoint, length_of
 from samebits.integrations._recorded import TrainingRecord
 from samebits.replay_guard.guard import ReplayGuard
-from samebits.rng.states import restore_states, save_states
+from samebits.rng.states import restore_states
 
 if TYPE_CHECKING:
     import os
@@ -65,6 +67,7 @@ class SamebitsCallback(_Callback, _Exportable):  # type: ignore[misc] # classes 
         self._options = Options.of(record, replay_every, on_mismatch, exact_resume)
         self._record = TrainingRecord(self._options.record)
         self._watch = LoaderWatch()
+        self._checkpoints = Checkpoints()
         self._resumed: Position | None = None
         self._goes_on = False
         self._progress: tuple[int, int, Any] = (0, 0, None)  # epoch, batches that it used, loader
@@ -87,7 +90,8 @@ class SamebitsCallback(_Callback, _Exportable):  # type: ignore[misc] # classes 
         def training_step(model: Any, *args: Any, **named: Any) -> Any:
             if self._options.replay_every is None:
                 return step(model, *args, **named)
-            return self._guard_of(model, self._options.replay_every)(step, model, *args, **named)
+            # The model is no argument of the guarded step: each rank has its own.
+            return self._guard_of(model, self._options.replay_every)(partial(step, model), *args, **named)
 
         self._step = trainer.training_step = training_step
         return self
@@ -100,7 +104,7 @@ class SamebitsCallback(_Callback, _Exportable):  # type: ignore[misc] # classes 
         if self.guard is not None:
             saved["guard"] = self.guard.state_dict()
         if options.exact_resume and self._progress[2] is not None:  # the trainer asks before it trains, too
-            saved["position"] = to_checkpoint(self._position())
+            saved["position"] = self._saved_position(waits=True)
         return saved
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -126,7 +130,8 @@ class SamebitsCallback(_Callback, _Exportable):  # type: ignore[misc] # classes 
         position, self._resumed = self._resumed, None
         used = 0
         if position is not None:
-            restore_states(position.now)
+            restore_with(position.now, None)
+            restore_held(position.now if position.consumed == 0 else (), loader)
             used = position.consumed
         self._goes_on = used > 0
         self._progress = (int(state.epoch or 0), used, loader)
@@ -150,12 +155,22 @@ class SamebitsCallback(_Callback, _Exportable):  # type: ignore[misc] # classes 
         used += args.gradient_accumulation_steps
         self._progress = (epoch, used, loader)
 
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Give the rank that writes the checkpoint what it needs: it alone is asked for its `state`."""
+        del state, control, kwargs
+        if self._options.exact_resume and not args.should_save:
+            self._saved_position(waits=False)
+
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Close the record, and leave nothing behind."""
         del args, state, control, kwargs
         self._watch.remove()
         self._record.end()
         self._progress = (0, 0, None)
+
+    def _saved_position(self, *, waits: bool) -> dict[str, Any]:
+        epoch, used, _ = self._progress
+        return self._checkpoints.saved(self._position(), f"transformers {epoch} {used}", waits=waits)
 
     def _position(self) -> Position:
         epoch, used, loader = self._progress
@@ -168,7 +183,7 @@ class SamebitsCallback(_Callback, _Exportable):  # type: ignore[misc] # classes 
             workers=int(loader.num_workers),
             persistent=bool(loader.persistent_workers),
             mid_step=False,
-            now=save_states(),
+            now=states_with(loader),
             begin=() if seen is None else seen.begin,
             ahead=ahead if loader.num_workers == 0 else (None,),
         )
@@ -182,12 +197,6 @@ class SamebitsCallback(_Callback, _Exportable):  # type: ignore[misc] # classes 
             warn(
                 "the checkpoint was saved without SamebitsCallback(exact_resume=True): the training resumes "
                 "as transformers does it, and may go on with other bits than if it had never stopped"
-            )
-            return
-        if args.world_size > 1:
-            warn(
-                "on several ranks transformers restores the generators of Python, NumPy and torch on each; "
-                "others, and a dataset that draws, may go on with other bits"
             )
             return
         position = from_checkpoint(saved["position"])

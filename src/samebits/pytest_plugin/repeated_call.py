@@ -8,14 +8,16 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from samebits._text import variable_names
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pytest
 
-CALL_VARIABLE = "SAMEBITS_PYTEST_CALL"
+CALL_VARIABLE = variable_names.PYTEST_CALL
 """Holds the call, for the process that makes it again."""
-BEFORE_VARIABLE = "SAMEBITS_PYTEST_BEFORE"
+BEFORE_VARIABLE = variable_names.PYTEST_BEFORE
 """Holds what variables were before `--samebits` started pytest again with those that control needs."""
 _OF_TEST = ("PYTEST_CURRENT_TEST", BEFORE_VARIABLE)
 _HASH_SEED = "PYTHONHASHSEED"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 
+from samebits._text import variable_names
 from samebits.environment.distributed import RankFacts
 from samebits.recording.substitution import Substitution
 from samebits.records.kinds import Level
 from samebits.switches.switch import Control
 
-ENVIRONMENT_NAME = "SAMEBITS_SETTINGS"
+ENVIRONMENT_NAME = variable_names.SETTINGS
 VALUE_BYTES = 512 * 1_000_000
 """How many bytes of values a record of `run` or of `samebits.record` has at most."""
 

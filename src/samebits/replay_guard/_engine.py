@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from torch.nn.parameter import is_lazy
 
 from samebits._runtime.frames import show_warning
-from samebits.replay_guard._gradients import averaging_modules
+from samebits.errors import SamebitsError
+from samebits.replay_guard._gradients import averaging_modules, check_wrappers, joining, with_wrappers
 from samebits.replay_guard._inspection import Inspection, StepFacts
 from samebits.replay_guard._rank_exchange import Ranks
 from samebits.replay_guard._step import Scope
@@ -62,14 +63,16 @@ class Engine:
         counts: rank -> the number of mismatches.
         found: the last mismatches.
         busy: whether a step is going on that is to be executed again.
+        watching: whether hooks of `ReplayGuard.watch` are in place.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self._modules: tuple[torch.nn.Module, ...] | None = None
         self.steps = self.replays = 0
         self.counts: dict[int, int] = {}
         self.found: tuple[Mismatch, ...] = ()
-        self.busy = False
+        self.busy = self.watching = False
         self._audited: set[Any] = set()
         self._generators: tuple[Any, CodeGenerators] | None = None
 
@@ -79,6 +82,24 @@ class Engine:
             return False
         return not any(is_lazy(each) for module in self.settings.modules for each in module.parameters())
 
+    def modules(self) -> tuple[torch.nn.Module, ...]:
+        """Return what the step works on: the modules that the guard was given, or their wrappers.
+
+        Raises:
+            SamebitsError: they cannot be executed again; `replay-unused-parameters`, `replay-join`.
+        """
+        if self._modules is None:
+            self._modules = with_wrappers(self.settings.modules)
+            check_wrappers(self._modules)
+        if joining(self._modules):
+            message = (
+                "the step runs within `join()`, where a rank without batches stops to call the guard while "
+                "others go on: expected that all ranks call it equally often. Give each rank the same number "
+                "of batches, such as by DistributedSampler, or do without the guard"
+            )
+            raise SamebitsError(message, slug="replay-join")
+        return self._modules
+
     def scope(self, function: Any, arguments: Any, *, incoming: bool | None = None) -> Scope:
         """Return what a step works on.
 
@@ -87,7 +108,7 @@ class Engine:
             arguments: what it is given.
             incoming: as in `Scope`; by default where a module averages gradients.
         """
-        modules = self.settings.modules
+        modules = self.modules()
         if self._generators is None or not _is_same(self._generators[0], function):
             roots = {"step": function, **{f"model{n}": module for n, module in enumerate(modules)}}
             self._generators = (function, CodeGenerators(roots))

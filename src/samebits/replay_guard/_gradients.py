@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from samebits._torch.distributed import is_joining
+from samebits.errors import SamebitsError
 from samebits.replay_guard._tensor_state import copy_of
 
 if TYPE_CHECKING:
@@ -59,6 +63,42 @@ def averaging_modules(modules: Sequence[torch.nn.Module]) -> list[DistributedDat
     """Return the modules that average gradients in the backward pass."""
     everything = {id(each): each for module in modules for each in module.modules()}
     return [each for each in everything.values() if isinstance(each, DistributedDataParallel)]
+
+
+def with_wrappers(modules: tuple[torch.nn.Module, ...]) -> tuple[torch.nn.Module, ...]:
+    """Return the modules; in place of one that a `DistributedDataParallel` holds, that wrapper.
+
+    accelerate keeps the model inside of the wrapper, and so do users. Without the wrapper, an execution more
+    would average gradients once more, and a wrong one of one rank would be on all.
+    """
+    if averaging_modules(modules) or not (dist.is_available() and dist.is_initialized()):
+        return modules
+    # A module does not know what holds it. By type, because `isinstance` asks lazy objects for their class.
+    wrappers = [each for each in gc.get_objects() if issubclass(type(each), DistributedDataParallel)]
+    held = {id(inner): wrapper for wrapper in wrappers for inner in wrapper.modules()}
+    return tuple({id(held.get(id(each), each)): held.get(id(each), each) for each in modules}.values())
+
+
+def check_wrappers(modules: Sequence[torch.nn.Module]) -> None:
+    """Refuse a wrapper that keeps books which cannot be put back.
+
+    Raises:
+        SamebitsError: there is one; `replay-unused-parameters`.
+    """
+    for each in averaging_modules(modules):
+        if each.find_unused_parameters and not each.static_graph:
+            raise SamebitsError(
+                "DistributedDataParallel(find_unused_parameters=True) notes which parameters a backward pass "
+                "used, and nothing undoes what an execution more adds to that. Expected "
+                "find_unused_parameters=False, or static_graph=True if each step uses the same parameters. "
+                "In TrainingArguments of transformers that is ddp_find_unused_parameters=False.",
+                slug="replay-unused-parameters",
+            )
+
+
+def joining(modules: Sequence[torch.nn.Module]) -> bool:
+    """Tell whether ranks may have different numbers of batches, in the `join()` of a wrapper."""
+    return any(map(is_joining, averaging_modules(modules)))
 
 
 class Averaging:

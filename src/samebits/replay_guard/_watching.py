@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from samebits._runtime.frames import show_warning
+from samebits.errors import SamebitsError
 from samebits.replay_guard._engine import unseen
+from samebits.replay_guard._rank_exchange import Ranks
 from samebits.replay_guard._step import GuardedStep
 from samebits.replay_guard._tensor_state import copy_of, tensors_in
 from samebits.replay_guard.mismatch import MismatchKind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from samebits.replay_guard._engine import Engine
     from samebits.replay_guard._step import Scope
     from samebits.replay_guard.mismatch import Mismatch
 
 _PATIENCE = 3  # steps that are due without a pass that can be executed again
+_MOST_OTHERS = 10  # steps of other optimizers of the model in a row; a model may have a few
 
 
 class Watch:
@@ -28,7 +35,10 @@ class Watch:
     Args:
         engine: of the guard.
         model: whose passes are executed again.
-        optimizer: before whose step that is done.
+        optimizer: before whose step that is done; or before that of another that changes the model first.
+
+    Raises:
+        SamebitsError: the guard watches already; `replay-guard`.
     """
 
     def __init__(self, engine: Engine, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -37,16 +47,25 @@ class Watch:
         self._pass: _Pass | None = None
         self._replaying = False
         self._fits = False
-        self._missed = 0
+        self._checked = False
+        self._missed = self._others = 0
+        self._optimizer = optimizer
+        if engine.watching:
+            message = "the guard watches already: call `remove()` of the handle first, or make another guard"
+            raise SamebitsError(message, slug="replay-guard")
+        engine.watching = True
         self._handles: list[Any] = [
             model.register_forward_pre_hook(self._before_forward, with_kwargs=True, prepend=True),
             model.register_forward_hook(self._after_forward),
-            optimizer.register_step_pre_hook(self._before_step),
+            register_optimizer_step_pre_hook(_weakly(self._before_any_step)),
         ]
+        weakref.finalize(self, self._handles[-1].remove)
 
     def remove(self) -> None:
         """Take the hooks away."""
         self._drop()
+        if self._handles:
+            self._engine.watching = False
         while self._handles:
             self._handles.pop().remove()
 
@@ -67,18 +86,21 @@ class Watch:
         if self._pass is not None and not self._replaying and torch.is_grad_enabled():
             self._pass.give(output)
 
-    def _before_step(self, _optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _before_any_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self._replaying:
             return
-        now, self._pass = self._pass, None
         closure = any(map(callable, (*args[1:], *kwargs.values())))  # it makes passes of its own
+        if optimizer is self._optimizer:
+            self._before_step(closure=closure)
+        elif self._shares_parameters(optimizer):
+            self._before_other(type(optimizer).__name__, closure=closure)
+
+    def _before_step(self, *, closure: bool) -> None:
         due = self._engine.is_due()
-        found: tuple[Mismatch, ...] = ()
-        if now is not None:
-            now.stop()
-            if now.complete and not closure:
-                found, self._missed = self._execute(now), -1
-        self._missed += due
+        found = self._inspected(closure=closure)
+        self._missed = 0 if self._checked else self._missed + due
+        self._checked = False
+        self._others = 0
         self._engine.steps += 1
         if self._missed >= _PATIENCE:
             self._give_up(
@@ -89,13 +111,40 @@ class Watch:
             )
         self._engine.report(found)
 
+    def _before_other(self, name: str, *, closure: bool) -> None:
+        """Execute the pass again before this step, too: afterwards the parameters are others."""
+        self._others += 1
+        if self._others > _MOST_OTHERS:
+            self._give_up(
+                f"in {_MOST_OTHERS} steps that another optimizer ({name}) made with the model's parameters, "
+                "the one that `watch` was given made none"
+            )
+            return
+        self._engine.report(self._inspected(closure=closure))
+
+    def _shares_parameters(self, optimizer: Any) -> bool:
+        own = {id(parameter) for parameter in self._model.parameters()}
+        return any(id(each) in own for group in optimizer.param_groups for each in group["params"])
+
+    def _inspected(self, *, closure: bool) -> tuple[Mismatch, ...]:
+        now, self._pass = self._pass, None
+        if now is None:
+            return ()
+        now.stop()
+        if closure or not now.complete:
+            return ()
+        self._checked = True
+        return self._execute(now)
+
     def _execute(self, now: _Pass) -> tuple[Mismatch, ...]:
         self._replaying = True
         try:
             found = self._engine.inspect(now.scope, now.step, now.output, now)
         finally:
             self._replaying = False
-        if self._fits or not any(_is_unfit(each) for each in found):
+        # A fault is on one rank; what the loop does to gradients, on all.
+        unfit = sum(map(_is_unfit, found)) == Ranks(self._engine.settings.group).size
+        if self._fits or not unfit:
             self._fits = True
             return found
         self._give_up(f"executed again, the model gives other gradients ({found[0].tensors[0].name} first)")
@@ -107,6 +156,18 @@ class Watch:
             f"samebits: ReplayGuard stopped to watch: {why}. The gradients must come from one call of the "
             "model and one backward pass. Guard a step function instead: `guard(step_function, batch)`"
         )
+
+
+def _weakly(method: Callable[..., None]) -> Callable[..., None]:
+    """Return a hook for all optimizers that keeps no model alive: that of its object, while there is one."""
+    reference = weakref.WeakMethod(method)
+
+    def hook(*args: Any) -> None:
+        alive = reference()
+        if alive is not None:
+            alive(*args)
+
+    return hook
 
 
 def _is_unfit(mismatch: Mismatch) -> bool:

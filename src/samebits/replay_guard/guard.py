@@ -9,7 +9,7 @@ import torch
 
 from samebits.errors import SamebitsError
 from samebits.replay_guard._engine import Engine, Settings, unseen
-from samebits.replay_guard._gradients import averaging_modules
+from samebits.replay_guard._gradients import check_wrappers
 from samebits.replay_guard._step import GuardedStep
 from samebits.replay_guard._watching import Watch
 
@@ -124,7 +124,7 @@ class ReplayGuard:
         Raises:
             ReplayMismatchError: executions did not agree, and `on_mismatch` is `"raise"`.
             SamebitsError: the step cannot be executed again: `replay-step-optimizes`, `replay-side-effect`,
-                `replay-refused`, `replay-nested`.
+                `replay-refused`, `replay-nested`, `replay-join`.
         """
         engine = self._engine
         if engine.busy:
@@ -165,13 +165,14 @@ class ReplayGuard:
         warns and stops to watch; a step function is needed.
 
         Args:
-            optimizer: whose steps count.
+            optimizer: whose steps count. Where another changes the model's parameters before it does, the
+                passes are executed again before that. Where only others make steps, it warns and stops.
 
         Returns:
             A handle; `remove()` takes the hooks away.
 
         Raises:
-            SamebitsError: the guard has several modules; `replay-guard`.
+            SamebitsError: the guard has several modules, or watches already; `replay-guard`.
         """
         modules = self._engine.settings.modules
         if len(modules) != 1:
@@ -236,14 +237,7 @@ def _check_module(module: torch.nn.Module) -> None:
                 "each rank. ReplayGuard was not made for FSDP and tensor parallelism",
                 slug="replay-sharded",
             )
-    for each in averaging_modules((module,)):
-        if each.find_unused_parameters and not each.static_graph:
-            raise SamebitsError(
-                "DistributedDataParallel(find_unused_parameters=True) notes which parameters a backward pass "
-                "used, and nothing undoes what an execution more adds to that. Expected "
-                "find_unused_parameters=False, or static_graph=True if each step uses the same parameters.",
-                slug="replay-unused-parameters",
-            )
+    check_wrappers((module,))
 
 
 def _is_sharded(module: torch.nn.Module, parameter: torch.Tensor) -> bool:

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from samebits._runtime.package import NO_DEFAULTS
 from samebits._text.printable import exit_text
+from samebits._text.variable_names import NO_DEFAULTS
 from samebits.causes import OriginKind
 from samebits.comparison.ranks import RankComparison, compare_ranks
 from samebits.comparison.reasons import Reason, ReasonCode

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits._runtime.address_layout import can_fix_layout
+from samebits._text.variable_names import PADDING
 from samebits.errors import SamebitsError
 from samebits.recording.closing import read_info
 from samebits.recording.launch import Launch, deliver, launch_all
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from samebits.verification.isolation import StandardInput
 
 
-_STRESS_VARIABLES = ("PYTHONHASHSEED", "MALLOC_PERTURB_", "SAMEBITS_PADDING")
+_STRESS_VARIABLES = ("PYTHONHASHSEED", "MALLOC_PERTURB_", PADDING)
 _FILL_BYTES = (0x55, 0xAA, 0x33, 0xCC, 0x0F, 0xF0)
 
 
@@ -67,7 +68,7 @@ def stress(run: int, environment: Mapping[str, str] = os.environ) -> Perturbatio
     """
     fill = _FILL_BYTES[run % len(_FILL_BYTES)]
     padding = 17 + (run * 1111) % 4093  # moves the stack, which starts below the environment
-    changes = {"SAMEBITS_PADDING": "x" * padding}
+    changes = {PADDING: "x" * padding}
     hash_seed = None
     if environment.get("PYTHONHASHSEED", "random") in ("", "random"):
         hash_seed = run + 1

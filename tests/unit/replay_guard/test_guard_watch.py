@@ -205,3 +205,95 @@ def test_watching_needs_one_module():
     with pytest.raises(SamebitsError) as raised:
         ReplayGuard(model, model).watch(optimizer)
     assert raised.value.slug == "replay-guard"
+
+
+def two_optimizers(watched, *, first):
+    """Each has a part of the model; the one that is watched steps first, or second."""
+    model, _ = small()
+    optimizers = [torch.optim.SGD(part.parameters(), 0.1) for part in (model[0], model[2])]
+    guard = ReplayGuard(model, every=2)
+    handle = guard.watch(optimizers[0 if first else 1]) if watched else None
+    for step in range(6):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        model(torch.randn(5, 4) + step).square().mean().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+    if handle is not None:
+        handle.remove()
+        assert (guard.steps, guard.replays) == (6, 3)
+    return samebits.digest([model.state_dict(), torch.get_rng_state()])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_two_optimizers_of_one_model(first):
+    """Also where the one that is not watched acts first, and changes parameters."""
+    assert two_optimizers(watched=True, first=first) == two_optimizers(watched=False, first=first)
+
+
+def test_an_optimizer_that_was_replaced_is_told():
+    """The loop goes on with another one, so nothing would ever be executed again."""
+    model, optimizer = small()
+    ReplayGuard(model, every=1).watch(optimizer)
+    other = torch.optim.Adam(model.parameters())
+
+    def train():
+        for _ in range(20):
+            model(torch.randn(5, 4)).square().mean().backward()
+            other.step()
+
+    with pytest.warns(samebits.SamebitsWarning, match=r"stopped to watch: .*another optimizer \(Adam\)"):
+        train()
+
+
+def test_an_optimizer_of_another_model_is_ignored():
+    model, optimizer = small()
+    other_model, other = small()
+    guard = ReplayGuard(model, every=1)
+    handle = guard.watch(optimizer)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(20):
+            other_model(torch.randn(5, 4)).square().mean().backward()
+            other.step()
+
+    handle.remove()
+    assert (guard.steps, guard.replays) == (0, 0)
+
+
+def test_a_second_watch_is_refused_until_the_first_is_removed():
+    model, optimizer = small()
+    guard = ReplayGuard(model, every=1)
+    handle = guard.watch(optimizer)
+
+    with pytest.raises(SamebitsError, match="watches already") as caught:
+        guard.watch(optimizer)
+    handle.remove()
+    guard.watch(optimizer).remove()
+
+    assert caught.value.slug == "replay-guard"
+
+
+def test_a_step_with_a_closure_is_told():
+    """LBFGS makes passes of its own: `watch` stops, and a step function works."""
+    model, _ = small()
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(torch.ones(5, 4)).square().mean()
+        loss.backward()
+        return loss
+
+    def train():
+        for _ in range(3):
+            optimizer.step(closure)
+
+    handle = ReplayGuard(model, every=1).watch(optimizer)
+    with pytest.warns(samebits.SamebitsWarning, match="is given a closure"):
+        train()
+    handle.remove()
+    guard = ReplayGuard(model, every=1)
+    optimizer.step(lambda: guard(closure))
+    assert guard.replays >= 1

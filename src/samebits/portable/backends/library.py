@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
+from samebits._text import variable_names
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from samebits._reader import Kernel
 
 ABI = 3
-BACKEND_VARIABLE = "SAMEBITS_PORTABLE_BACKEND"
+BACKEND_VARIABLE = variable_names.PORTABLE_BACKEND
 REFERENCE = "reference"
 """The value of that variable that asks for no C kernels."""
 Parameters = ParamSpec("Parameters")
