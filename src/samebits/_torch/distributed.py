@@ -25,10 +25,3 @@ def group_store() -> Any:
 def is_joining(wrapper: Any) -> bool:
     """Tell whether a `DistributedDataParallel` runs within its `join()`."""
     return bool(getattr(getattr(wrapper, "_join_config", None), "enable", False))
-
-
-def calling_wrapper() -> Any:
-    """Return the `DistributedDataParallel` whose forward pass is going on; None if there is none."""
-    from torch.nn.parallel import DistributedDataParallel
-
-    return getattr(DistributedDataParallel, "_active_ddp_module", None)
