@@ -50,11 +50,12 @@ def environment_here(recorded: RunInfo) -> RunInfo:
 
 
 def _wanted(recorded: RunInfo) -> dict[str, Any]:
-    """Return what is asked for: the script and the names of code and data that the run used."""
+    """Return what is asked for: the script or module, and the names of code and data that the run used."""
     environment = recorded.environment
-    script = "" if recorded.command[:1] == ("-m",) or not recorded.command else recorded.command[0]
+    is_module = recorded.command[:1] == ("-m",)
     return {
-        "script": script,
+        "script": "" if is_module else "".join(recorded.command[:1]),
+        "module": "".join(recorded.command[1:2]) if is_module else "",
         "code": list(table_at(environment, "code")),
         "data": [name for name in table_at(environment, "data", "files") if not name.endswith("/")],
     }
@@ -94,14 +95,21 @@ def _import_torch() -> None:
 
 def _code(wanted: Mapping[str, Any], folder: str) -> dict[str, Any]:
     """Return the contents of the modules that the run used, where they are found as an import would."""
-    code = {}
+    code, folders = {}, (folder, *sys.path)
+    script = wanted["script"] or _file_of(wanted["module"], folders)
     for name in wanted["code"]:
-        is_script = os.path.basename(wanted["script"]) == name
-        path = wanted["script"] if is_script else _find(name, (folder, *sys.path))
+        path = script if os.path.basename(script) == name else _find(name, folders)
         contents = digest_file(path) if path else None
         if contents is not None:
             code[name] = asdict(contents)
     return code
+
+
+def _file_of(module: str, folders: Iterable[str]) -> str:
+    """Return the file that `python -m` runs."""
+    file = _find(module, folders) if module else ""
+    package, name = os.path.split(file)
+    return os.path.join(package, "__main__.py") if name == "__init__.py" else file
 
 
 def _find(module: str, folders: Iterable[str]) -> str:

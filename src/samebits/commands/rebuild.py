@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import shlex
 import shutil
 import subprocess
-import tarfile
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from samebits._text.files import write_whole
+from samebits.commands.commit_files import write_files
 from samebits.commands.rerun import repeated_target
 from samebits.environment import fact_at, table_at
 from samebits.environment.files import sha256_of
@@ -66,6 +65,7 @@ class Rebuilt:
         masked: whether secrets are masked in the patch.
         data: names of the data files that the run read, with their SHA-256.
         python: version of Python.
+        absolute: paths in the command that name a place on the machine of the run.
     """
 
     folder: str
@@ -76,6 +76,7 @@ class Rebuilt:
     masked: bool
     data: tuple[tuple[str, str], ...]
     python: str
+    absolute: tuple[str, ...] = ()
 
 
 def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> Rebuilt:
@@ -122,6 +123,7 @@ def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> 
         masked=bool(fact_at(facts, "patch", "masked")),
         data=tuple(_data(facts)),
         python=_python(facts),
+        absolute=tuple(word for word in recorded.command if os.path.isabs(word)),
     )
 
 
@@ -214,11 +216,7 @@ def _check_out(facts: Mapping[str, Any], folder: Path, repository: Path) -> Code
         return CodeState.NO_COMMIT
     code = folder / CODE
     code.mkdir()
-    try:
-        archive = _git(repository, "archive", "--format=tar", commit)
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(code, filter="data")
-    except (OSError, subprocess.SubprocessError, tarfile.TarError):
+    if not write_files(repository, commit, code, _MOST_SECONDS):
         shutil.rmtree(code)
         return CodeState.MISSING
     return _apply(folder / "changes.patch", code)

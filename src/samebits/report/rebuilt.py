@@ -49,6 +49,9 @@ def _problems(rebuilt: Rebuilt) -> list[str]:
         problems.append(
             f"changes of files that are too large for a record: {some_names(rebuilt.left_out, _MOST)}"
         )
+    if rebuilt.absolute:
+        names = some_names(rebuilt.absolute, _MOST)
+        problems.append(f"what was at {names} when the run was made: `run.sh` uses these paths as they are")
     if rebuilt.masked:
         problems.append("secrets, which are masked in changes.patch")
     return problems

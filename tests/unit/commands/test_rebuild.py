@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from samebits.commands.commit_files import write_files
 from samebits.commands.rebuild import rebuild
 from samebits.errors import SamebitsError
 from samebits.records.events import RunInfo
@@ -119,14 +120,37 @@ def test_a_record_without_packages_is_refused(tmp_path: Path) -> None:
         rebuilt(tmp_path, {})
 
 
+def committed(folder: Path) -> str:
+    """Commit everything in a new repository; return the commit."""
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    for words in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-q", "-m", "one")):
+        subprocess.run(["git", "-C", folder, *words], check=True, stdout=subprocess.DEVNULL)
+    head = ["git", "-C", str(folder), "rev-parse", "HEAD"]
+    return subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.parametrize("is_bare", [False, True])
+def test_files_that_releases_leave_out_are_part_of_the_code(tmp_path: Path, is_bare: bool) -> None:  # noqa: FBT001
+    """The attribute `export-ignore` is for archives; configurations and tests often have it."""
+    (tmp_path / "train.py").write_text("a = 1\n")
+    (tmp_path / "config.py").write_text("b = 1\n")
+    (tmp_path / ".gitattributes").write_text("config.py export-ignore\n")
+    commit = committed(tmp_path)
+    repository = tmp_path / "bare"
+    subprocess.run(["git", "clone", "-q", "--bare", tmp_path, repository], check=True)
+    into = tmp_path / "into"
+    into.mkdir()
+
+    assert write_files(repository if is_bare else tmp_path, commit, into, 60)
+
+    assert (into / "config.py").read_text() == "b = 1\n"
+    assert not write_files(tmp_path, "0" * 40, into, 60)
+
+
 def test_a_patch_that_does_not_apply_leaves_the_code_as_it_was_committed(tmp_path: Path) -> None:
     """A secret that is masked in a line beside the change is one reason."""
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
     (tmp_path / "train.py").write_text("a = 1\n")
-    for words in (("init", "-q"), ("add", "train.py"), (*identity, "commit", "-q", "-m", "one")):
-        subprocess.run(["git", "-C", tmp_path, *words], check=True, stdout=subprocess.DEVNULL)
-    head = ["git", "-C", str(tmp_path), "rev-parse", "HEAD"]
-    commit = subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
+    commit = committed(tmp_path)
     diff = "--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-b = 1\n+b = 2\n"
     facts = {**FACTS, "source": {"commit": commit}, "patch": {"diff": diff}}
 
@@ -139,3 +163,15 @@ def test_a_patch_that_does_not_apply_leaves_the_code_as_it_was_committed(tmp_pat
 
 def test_a_run_in_no_repository_needs_no_clone(tmp_path: Path) -> None:
     assert "missing: the code. The record names no commit" in said(tmp_path, FACTS)
+
+
+def test_a_path_of_the_other_machine_is_named(tmp_path: Path) -> None:
+    """The command is run as it was; a script below the code would have to be named from there."""
+    (tmp_path / "a.sbr").write_bytes(b"")
+    info = RunInfo(("/home/me/train.py", "--data", "images"), Level.STEP, "finished", environment=FACTS)
+    made = rebuild(tmp_path / "a.sbr", info, tmp_path / "again", tmp_path)
+
+    assert made.absolute == ("/home/me/train.py",)
+    assert "missing: what was at /home/me/train.py when the run was made" in render_text(
+        made, Style(width=200)
+    )

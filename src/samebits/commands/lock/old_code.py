@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from samebits.commands.commit_files import write_files
 from samebits.commands.lock.entry import DIGEST_SHOWN
 from samebits.environment.files import sha256_of
 from samebits.environment.repository import ask_git
@@ -151,14 +151,9 @@ class Repository:
         return folder
 
     def _extract(self, commit: str, into: Path) -> None:
-        # Not `git archive`: that leaves out files with `export-ignore`, and rewrites `export-subst`.
-        with tempfile.TemporaryDirectory(prefix="samebits-") as folder:
-            index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}  # the user's own stays as it is
-            prefix = f"--prefix={into}{os.sep}"
-            for words in (["read-tree", commit], ["checkout-index", "--all", "--quiet", prefix]):
-                if ask_git(self.root, words, _SECONDS, index) is None:
-                    message = f"git does not give the files of commit {commit[:12]} of {self.root}"
-                    raise SamebitsError(message, slug="lock-git")
+        if not write_files(self.root, commit, into, _SECONDS):
+            message = f"git does not give the files of commit {commit[:12]} of {self.root}"
+            raise SamebitsError(message, slug="lock-git")
 
     def _link(self, name: str, into: Path) -> None:
         source, link = self.root / name.rstrip("/"), into / name.rstrip("/")
