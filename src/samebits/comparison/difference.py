@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
 from samebits.recording.distance import Elements, element_difference
+from samebits.recording.probes.captures import shape_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -91,12 +92,7 @@ def _element_pair(a: Elements, b: Elements, number: int) -> ElementPair:
         for each in (a, b)
     )
     distance = element_difference(one, other)
-    index = []
-    rest = number
-    for length in reversed(a.shape):
-        rest, position = divmod(rest, length)
-        index.append(position)
-    return ElementPair(tuple(reversed(index)), one.text(0), other.text(0), distance.max_ulp)
+    return ElementPair(a.index(number), one.text(0), other.text(0), distance.max_ulp)
 
 
 def captured_elements(
@@ -128,7 +124,7 @@ def _decoded(
         first, second = decode(a[position]), decode(b[position])
         if position in complex_at:
             first, second = _complex(first), _complex(second)
-        if first.dtype == second.dtype and first.shape == second.shape:
+        if (first.dtype, first.shape, first.whole) == (second.dtype, second.shape, second.whole):
             yield first, second
 
 
@@ -148,13 +144,16 @@ def decode(data: bytes) -> Elements:
         raise _damaged(text) from None
     if len(tensors) != 1:
         raise _damaged(f"it holds {len(tensors)} tensors, expected one")
-    _, held = tensors[0]
+    name, held = tensors[0]
     dtype, shape = _DTYPES.get(held["dtype"]), tuple(held["shape"])
     if dtype is None:
         raise _damaged(f"elements of the dtype {held['dtype']}")
+    whole = shape_in(name)
+    if whole is not None and not (shape and 0 < shape[0] < math.prod(whole)):
+        raise _damaged(f"{shape} elements of a tensor of shape {whole}")
     n_parts = math.prod(shape) * (2 if dtype == "complex64" else 1)
     size = len(held["data"]) // n_parts if n_parts else 1
-    return Elements(dtype, shape, np.frombuffer(held["data"], dtype=f"<i{size}"))
+    return Elements(dtype, shape, np.frombuffer(held["data"], dtype=f"<i{size}"), whole)
 
 
 def _complex(pairs: Elements) -> Elements:
@@ -162,7 +161,7 @@ def _complex(pairs: Elements) -> Elements:
     dtype = {"float32": "complex64", "float64": "complex128"}.get(pairs.dtype)
     if dtype is None or pairs.shape[-1:] != (2,):
         return pairs
-    return Elements(dtype, pairs.shape[:-1], pairs.bits)
+    return Elements(dtype, pairs.shape[:-1], pairs.bits, pairs.whole)
 
 
 def _damaged(what: str) -> SamebitsError:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _SIGN = -(1 << 63)
+_SPREAD = 2654435761  # the golden ratio times 2^32: it puts one element anywhere in each stretch
 _IEEE = ("float16", "float32", "float64")
 _WHOLE = tuple(f"{sign}int{size}" for sign in ("", "u") for size in (8, 16, 32, 64))
 # Bits of exponent and mantissa, and the bias: P. Micikevicius et al., "FP8 formats for deep learning",
@@ -34,11 +35,13 @@ class Elements:
         dtype: one of `KNOWN`.
         shape: of the tensor.
         bits: one-dimensional, signed integers of the elements' size; of complex ones, of both parts in turn.
+        whole: shape of the tensor if these are only some of its elements, those of `sampled`; else None.
     """
 
     dtype: str
     shape: tuple[int, ...]
     bits: np.ndarray[Any, Any]
+    whole: tuple[int, ...] | None = None
 
     @property
     def parts(self) -> int:
@@ -49,6 +52,12 @@ class Elements:
     def part_dtype(self) -> str:
         """The dtype of a part: of a complex element a float, else the dtype itself."""
         return _COMPLEX.get(self.dtype, self.dtype)
+
+    def index(self, number: int) -> tuple[int, ...]:
+        """Return the index of an element in its tensor."""
+        if self.whole is None:
+            return index_of(number, self.shape)
+        return index_of(int(sampled(math.prod(self.whole), self.shape[0])[number]), self.whole)
 
     def text(self, number: int) -> str:
         """Return one element with every digit, as Python writes it."""
@@ -133,6 +142,7 @@ class Difference:
         max_abs: largest absolute difference; None where an element that differs is a NaN or an infinity.
         first_index: index of the first element that differs.
         values: that element in each run, as text that shows every digit.
+        compared: how many elements were compared, if only so many are kept; None for all.
     """
 
     elements: int
@@ -141,6 +151,7 @@ class Difference:
     max_abs: float | None
     first_index: tuple[int, ...] | None = None
     values: tuple[str, str] | None = None
+    compared: int | None = None
 
 
 def tensor_difference(a: Any, b: Any) -> Difference:
@@ -180,11 +191,14 @@ def element_difference(a: Elements, b: Elements) -> Difference:
         if first is None:
             first = start // parts + int(rows.argmax())
         tally.add(x[unequal], y[unequal])
-    total = a.bits.size // parts
+    total = compared = a.bits.size // parts
+    if a.whole is not None:
+        total = math.prod(a.whole)
+    part = None if total == compared else compared
     if first is None:
-        return Difference(0, total, None, None)
+        return Difference(0, total, None, None, compared=part)
     values = (a.text(first), b.text(first))
-    return Difference(elements, total, tally.max_ulp, tally.max_abs, index_of(first, a.shape), values)
+    return Difference(elements, total, tally.max_ulp, tally.max_abs, a.index(first), values, part)
 
 
 def tensor_elements(tensor: Any) -> Elements:
@@ -247,6 +261,24 @@ def _largest_gap(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> int:
 
     gaps = np.maximum(x, y) - np.minimum(x, y)  # wraps around to the right bits
     return int(gaps.view(np.uint64).max())
+
+
+def sampled(total: int, most: int) -> np.ndarray[Any, Any]:
+    """Return the positions of the elements that are kept of a tensor with more than some number.
+
+    There is one in each of as many stretches of equal length, at a place that varies: a stride could meet the
+    same column in every row.
+
+    Args:
+        total: how many elements it has.
+        most: how many are kept.
+    """
+    import numpy as np
+
+    numbers = np.arange(most, dtype=np.int64)
+    first, after = numbers * total // most, (numbers + 1) * total // most
+    places: np.ndarray[Any, Any] = first + ((numbers * _SPREAD % (1 << 32)) * (after - first) >> 32)
+    return places
 
 
 def index_of(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:

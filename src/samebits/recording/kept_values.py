@@ -12,18 +12,15 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from samebits.recording.distance import KNOWN, Elements
+from samebits.recording.distance import KNOWN, Elements, sampled
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from samebits.records.events import TensorInfo
 
 MOST_ELEMENTS = 1 << 18
 _CHUNK = 1 << 20
 # The constants of MurmurHash3's finalizer, as signed numbers (A. Appleby, public domain).
 _MIX = (-49064778989728563, -4265267296055464877)
-_SPREAD = 2654435761  # the golden ratio times 2^32: it puts one element anywhere in each stretch
 _SIZES = {"bool": 1, "bfloat16": 2, "complex32": 2, "complex64": 4, "complex128": 8}
 
 
@@ -50,24 +47,7 @@ class Kept:
 
     def index(self, number: int) -> int:
         """Return the position in the tensor of a kept element."""
-        return number if self.is_whole else int(sampled(self.total)[number])
-
-
-def sampled(total: int) -> np.ndarray[Any, Any]:
-    """Return the positions of the elements that are kept of a tensor with more than `MOST_ELEMENTS`.
-
-    There is one in each of as many stretches of equal length, at a place that varies: a stride could meet the
-    same column in every row.
-
-    Args:
-        total: how many elements it has.
-    """
-    import numpy as np
-
-    numbers = np.arange(MOST_ELEMENTS, dtype=np.int64)
-    first, after = numbers * total // MOST_ELEMENTS, (numbers + 1) * total // MOST_ELEMENTS
-    places: np.ndarray[Any, Any] = first + ((numbers * _SPREAD % (1 << 32)) * (after - first) >> 32)
-    return places
+        return number if self.is_whole else int(sampled(self.total, MOST_ELEMENTS)[number])
 
 
 def pack(tensor: Any, digest: Any) -> bytes | None:
@@ -96,7 +76,7 @@ def pack(tensor: Any, digest: Any) -> bytes | None:
     flat = plain.reshape(-1)
     if flat.numel() <= MOST_ELEMENTS:
         return _saved({"value": _as_bits(flat)})
-    places = torch.from_numpy(sampled(flat.numel())).to(flat.device)
+    places = torch.from_numpy(sampled(flat.numel(), MOST_ELEMENTS)).to(flat.device)
     parts = {
         "value": _as_bits(flat.index_select(0, places)),
         "flat": torch.frombuffer(bytearray(digest([flat])), dtype=torch.int8),

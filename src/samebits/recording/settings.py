@@ -56,6 +56,7 @@ class RecordingSettings:
         reference: another record; stop at the first step boundary whose state differs from it.
         excluded: names of state tensors that are left out of that comparison.
         keep_bytes: keep what ops and loaders give until this many bytes; 0 keeps nothing.
+        keep_elements: keep at most so many elements of a tensor, spread over it; 0 keeps all.
         keep_from_step: from which step on.
         substitution: the values that are kept, or replaced by those that another run kept, if any.
         progress: show the step and the seconds in the last row of the terminal.
@@ -98,6 +99,7 @@ class RecordingSettings:
     reference: str = ""
     excluded: tuple[str, ...] = ()
     keep_bytes: int = 0
+    keep_elements: int = 0
     keep_from_step: int = 0
     substitution: Substitution | None = None
     progress: bool = False

@@ -180,6 +180,7 @@ def _difference(difference: Difference | None) -> dict[str, Any] | None:
     return {
         "elements": difference.elements,
         "total": difference.total,
+        "compared": difference.total if difference.compared is None else difference.compared,
         "max_ulp": difference.max_ulp,
         "max_abs": max_abs,
     }

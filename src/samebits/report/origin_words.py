@@ -65,7 +65,10 @@ def _named_outputs(origin: Origin) -> str:
 
 def amount_text(difference: Difference) -> str:
     """Say how many elements differ, and by how much."""
-    text = f"{number(difference.elements)} of {number(difference.total)} elements differ"
+    of = f"{number(difference.total)} elements"
+    if difference.compared is not None:
+        of = f"{number(difference.compared)} elements that were kept, of {number(difference.total)},"
+    text = f"{number(difference.elements)} of {of} differ"
     text = "its one element differs" if difference.total == 1 else text
     if difference.max_abs is not None and math.isnan(difference.max_abs):
         text += ", some of them NaN in one run"

@@ -10,8 +10,8 @@ import torch
 
 from samebits.digest import digest_many
 from samebits.recording._recorder import describe
-from samebits.recording.distance import KNOWN, tensor_elements
-from samebits.recording.kept_values import MOST_ELEMENTS, pack, rounded, sampled, unordered, unpack
+from samebits.recording.distance import KNOWN, sampled, tensor_elements
+from samebits.recording.kept_values import MOST_ELEMENTS, pack, rounded, unordered, unpack
 from samebits.records.kinds import Role
 
 
@@ -57,7 +57,7 @@ def test_a_nested_tensor_is_not_kept():
 
 @pytest.mark.parametrize("total", [MOST_ELEMENTS + 1, 3 * MOST_ELEMENTS, 10**9 + 7])
 def test_the_places_are_spread_over_the_tensor(total):
-    places = sampled(total)
+    places = sampled(total, MOST_ELEMENTS)
 
     assert len(places) == MOST_ELEMENTS
     assert (np.diff(places) > 0).all()
@@ -68,7 +68,7 @@ def test_the_places_are_spread_over_the_tensor(total):
 
 def test_the_places_meet_every_column():
     width = 8  # as wide as each stretch is long
-    places = sampled(width * MOST_ELEMENTS)
+    places = sampled(width * MOST_ELEMENTS, MOST_ELEMENTS)
 
     assert len(set((places % width).tolist())) == width
 
@@ -79,10 +79,12 @@ def test_a_large_tensor_is_kept_in_part_with_what_tells_its_contents():
     found = kept(tensor)
 
     assert not found.is_whole
-    assert found.elements.bits.tolist() == tensor[torch.from_numpy(sampled(len(tensor)))].tolist()
+    assert (
+        found.elements.bits.tolist() == tensor[torch.from_numpy(sampled(len(tensor), MOST_ELEMENTS))].tolist()
+    )
     assert found.flat == digest_many([tensor])
     assert found.unordered == kept(tensor.flip(0)).unordered != kept(tensor + 1).unordered
-    assert found.index(7) == sampled(len(tensor))[7]
+    assert found.index(7) == sampled(len(tensor), MOST_ELEMENTS)[7]
 
 
 def test_the_unordered_sum_keeps_elements_of_pairs_together():

@@ -19,7 +19,13 @@ from samebits.report import json as json_report
 from samebits.verification.results import Fix
 
 SITE = {"file": str, "line": int, "function": str}
-DIFFERENCE = {"elements": int, "total": int, "max_ulp": (int, None), "max_abs": (float, None)}
+DIFFERENCE = {
+    "elements": int,
+    "total": int,
+    "compared": int,
+    "max_ulp": (int, None),
+    "max_abs": (float, None),
+}
 CHANGE = {"file": str, "line": int, "before": [str], "after": [str]}
 TRIAL = {"of": str, "identical": bool, "pairs": int, "pins": [str], "steps": (int, None)}
 REMEDY = {
@@ -99,6 +105,7 @@ def test_schema_of_a_difference():
     assert decoded["findings"][0]["difference"] == {
         "elements": 24,
         "total": 24,
+        "compared": 24,
         "max_ulp": 1074266112,
         "max_abs": 2.513,
     }

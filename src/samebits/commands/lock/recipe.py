@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from samebits.verification import Verification
 
 _RUNS = 4  # until two of them differ
-_KEPT_BYTES = 1 << 20  # of tensors in a record of operations, to say how far values are apart
+# Of tensors in a record of operations, to say how far values are apart.
+_KEPT_BYTES = 1 << 20
+_KEPT_ELEMENTS = 256  # of each, so that the first large ones do not use it up
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ def run_operations(recipe: Recipe, name: str, *, first: int = 0) -> LockRun:
         level=Level.OP,
         first_op_step=first,
         keep_bytes=_KEPT_BYTES,
+        keep_elements=_KEPT_ELEMENTS,
         keep_from_step=first,
     )
     return _made(recipe, settings, "")

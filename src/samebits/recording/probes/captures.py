@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import ignored
+from samebits.recording.distance import sampled
 from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
@@ -13,7 +15,21 @@ if TYPE_CHECKING:
     from samebits.recording._recorder import Recorder
 
 
-def to_safetensors(tensor: Any) -> bytes | None:
+_WHOLE = "value"
+_SAMPLE = re.compile(r"some of ([0-9]{1,19}(?:x[0-9]{1,19}){0,63})")
+
+
+def shape_in(name: str) -> tuple[int, ...] | None:
+    """Return the shape of the tensor of which a file has some elements; None for one that has all.
+
+    Args:
+        name: of the only tensor in the file.
+    """
+    match = _SAMPLE.fullmatch(name)
+    return None if match is None else tuple(map(int, match[1].split("x")))
+
+
+def to_safetensors(tensor: Any, name: str = _WHOLE) -> bytes | None:
     """Return a tensor as a safetensors file; None for one that the format cannot hold (sparse, quantized).
 
     Complex tensors are kept as pairs.
@@ -27,7 +43,7 @@ def to_safetensors(tensor: Any) -> bytes | None:
     if plain.is_complex():
         plain = view_as_real(plain.resolve_conj())
     try:
-        return save({"value": plain.resolve_neg().cpu().contiguous()})
+        return save({name: plain.resolve_neg().cpu().contiguous()})
     except KeyError:  # the format does not have every dtype
         return None
 
@@ -36,7 +52,7 @@ def from_safetensors(data: bytes) -> Any:
     """Return the tensor that `to_safetensors` wrote; a complex one as pairs."""
     from safetensors.torch import load
 
-    return load(data)["value"]
+    return load(data)[_WHOLE]
 
 
 def fits(tensor: Any, contents: Any) -> bool:
@@ -75,7 +91,8 @@ class CaptureProbe:
         self._recorder = recorder
         self._first_step = recorder.settings.keep_from_step
         self._bytes_left = recorder.settings.keep_bytes
-        self._copies: list[tuple[int, int, Any]] = []
+        self._most_elements = recorder.settings.keep_elements
+        self._copies: list[tuple[int, int, Any, str]] = []
 
     def install(self, torch: Any) -> None:  # noqa: ARG002 - all probes are installed alike
         """Watch events."""
@@ -85,9 +102,9 @@ class CaptureProbe:
         """Watch nothing, and write the copies."""
         self._recorder.on_tensors.remove(self._observe)
         files = []
-        for seq, position, tensor in self._copies:
+        for seq, position, tensor, name in self._copies:
             with ignored():  # of a class that cannot be written
-                files.append((seq, position, to_safetensors(tensor)))
+                files.append((seq, position, to_safetensors(tensor, name)))
         self._copies.clear()
         self._recorder.writer.capture([(seq, position, data) for seq, position, data in files if data])
 
@@ -98,9 +115,20 @@ class CaptureProbe:
         if self._bytes_left <= 0 or self._recorder.step < self._first_step or kind not in _KINDS:
             return
         for position, tensor in tensors:
-            n_bytes = tensor.numel() * tensor.element_size()
-            if n_bytes > _MOST_EACH:
-                continue
-            self._bytes_left -= n_bytes
             with ignored(), self._recorder.quietly:  # of a class that cannot be copied
-                self._copies.append((seq, position, tensor.detach().clone()))
+                self._keep(seq, position, tensor)
+
+    def _keep(self, seq: int, position: int, tensor: Any) -> None:
+        from torch import from_numpy
+
+        total, most = tensor.numel(), self._most_elements
+        n_bytes = (min(total, most) if most else total) * tensor.element_size()
+        if n_bytes > _MOST_EACH:
+            return
+        self._bytes_left -= n_bytes
+        if not most or total <= most:
+            self._copies.append((seq, position, tensor.detach().clone(), _WHOLE))
+            return
+        places = from_numpy(sampled(total, most)).to(tensor.device)
+        name = f"some of {'x'.join(map(str, tensor.shape))}"
+        self._copies.append((seq, position, tensor.detach().reshape(-1).index_select(0, places), name))

@@ -13,6 +13,7 @@ from samebits.report.style import count, number
 
 if TYPE_CHECKING:
     from samebits.comparison.op_timeline import OpPoint, OpTimeline
+    from samebits.recording.distance import Difference
 
 _MOST_ROWS = 40
 _STATES = {
@@ -114,11 +115,16 @@ def _table(ops: OpTimeline, folder: str) -> Table:
     )  # fmt: skip
 
 
+def _elements(difference: Difference) -> str:
+    kept = "" if difference.compared is None else f"{number(difference.compared)} kept of "
+    return f"{number(difference.elements)} of {kept}{number(difference.total)}"
+
+
 def _row(point: OpPoint, folder: str) -> tuple[str, ...]:
     difference = point.difference
     ulp = "" if difference is None or difference.max_ulp is None else number(difference.max_ulp)
     largest = "" if difference is None or difference.max_abs is None else f"{difference.max_abs:.4g}"
-    elements = "" if difference is None else f"{number(difference.elements)} of {number(difference.total)}"
+    elements = "" if difference is None else _elements(difference)
     module = f"{point.module}{' (backward)' if point.is_backward else ''}"
     line = "" if point.site is None else shown_site(point.site, folder)
     return (point.op, str(point.number), module, line, _STATES[point.state], elements, ulp, largest)
