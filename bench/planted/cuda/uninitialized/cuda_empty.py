@@ -1,12 +1,12 @@
 """A buffer is made with torch.empty and only partly filled."""
-# planted: cause=uninitialized
+# planted: cause=uninitialized or=os-entropy
 
 import os
 
 import torch
 
 torch.manual_seed(0)
-torch.cuda.manual_seed(int.from_bytes(os.urandom(2), "little"))
+torch.cuda.manual_seed(int.from_bytes(os.urandom(2), "little"))  # <- planted
 noise = torch.randn(256, 256, device="cuda")  # memory that is free again, with chance in it
 del noise
 torch.manual_seed(0)
