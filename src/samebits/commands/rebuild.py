@@ -16,6 +16,7 @@ from samebits.commands.commit_files import write_files
 from samebits.commands.rerun import repeated_target
 from samebits.environment import fact_at, table_at
 from samebits.environment.files import sha256_of
+from samebits.environment.repository import git_variables
 from samebits.errors import SamebitsError
 from samebits.switches.variables import HARMLESS
 
@@ -234,7 +235,7 @@ def _apply(patch: Path, code: Path) -> CodeState:
 
 def _git(folder: Path, *words: str) -> bytes:
     """Ask git; the code that is checked out is in no repository, also where the folder is in one."""
-    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": os.path.abspath(folder.parent)}
+    environment = git_variables({"GIT_CEILING_DIRECTORIES": os.path.abspath(folder.parent)})
     done = subprocess.run(
         ["git", "-C", str(folder), *words],
         capture_output=True, check=True, timeout=_MOST_SECONDS, env=environment, stdin=subprocess.DEVNULL,

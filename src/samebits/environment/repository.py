@@ -22,7 +22,15 @@ _LARGEST_DIFF = 1 << 20  # characters, as JSON
 _LARGEST_FILE = 1 << 18  # bytes of one changed file
 _MOST_FILES = 500
 # Git must neither refresh its index on disk nor start a monitor of the repository's files.
-_GIT = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+_GIT = (
+    "git", "--no-optional-locks",
+    "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "-c", "diff.relative=false",
+)  # fmt: skip
+# Git sets them for its hooks, and they name the repository of the commit (`git rev-parse --local-env-vars`).
+_OF_A_HOOK = frozenset((
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_WORK_TREE",
+))  # fmt: skip
 _DIFF = (
     "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
     "--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--submodule=short", "--ignore-submodules=dirty",
@@ -162,6 +170,16 @@ def _new_file(root: str, name: str) -> str:
     return f"{head}@@ -0,0 +1,{len(lines)} @@\n{body}{end}"
 
 
+def git_variables(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment variables for git, which looks for the repository from the folder on.
+
+    Args:
+        more: further ones.
+    """
+    ours = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
+    return {**ours, **(more or {})}
+
+
 def ask_git(
     directory: Path | str,
     words: Sequence[str],
@@ -180,7 +198,7 @@ def ask_git(
         return subprocess.run(
             [*_GIT, "-C", str(directory), *words],
             capture_output=True, check=True, timeout=seconds, stdin=subprocess.DEVNULL,
-            env={**os.environ, **(variables or {})},
+            env=git_variables(variables),
         ).stdout  # fmt: skip
     except (OSError, ValueError, subprocess.SubprocessError):
         return None

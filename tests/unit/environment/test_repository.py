@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from samebits.environment.repository import Patch, collect_patch
+from samebits.environment.repository import Patch, collect_patch, collect_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,13 +85,32 @@ def test_settings_of_git_do_not_change_the_patch(repository: Path, tmp_path: Pat
         ("diff.external", f"touch {tmp_path}/started"), ("diff.noprefix", "true"), ("color.diff", "always"),
         ("diff.mnemonicPrefix", "true"), ("diff.renames", "copies"), ("diff.context", "0"),
         ("core.fsmonitor", f"touch {tmp_path}/started; false"), ("diff.algorithm", "patience"),
+        ("diff.relative", "true"),
     ):  # fmt: skip
         git(repository, "config", name, value)
 
-    assert (applied(repository, collect_patch(repository), tmp_path) / "train.py").read_text() == "a = 7\n"
+    (repository / "sub").mkdir()
+    of_subfolder = collect_patch(repository / "sub")
+
+    assert (applied(repository, of_subfolder, tmp_path) / "train.py").read_text() == "a = 7\n"
+    assert collect_patch(repository) == of_subfolder
     assert expected is not None
     assert expected.diff
     assert not (tmp_path / "started").exists()
+
+
+def test_a_hook_of_another_repository_changes_nothing(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git names the repository of the commit to its hooks, and relative to where it runs them."""
+    git(tmp_path, "init", "-q", "other")
+    (repository / "train.py").write_text("a = 7\n")
+    expected = collect_source(repository), collect_patch(repository)
+    for folder in (str(tmp_path / "other/.git"), ".git"):
+        monkeypatch.setenv("GIT_DIR", folder)
+        monkeypatch.setenv("GIT_INDEX_FILE", f"{folder}/index")
+        (repository / "sub").mkdir(exist_ok=True)
+        assert (collect_source(repository / "sub"), collect_patch(repository / "sub")) == expected
 
 
 def test_secrets_are_masked(repository: Path) -> None:
