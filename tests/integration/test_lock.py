@@ -255,6 +255,13 @@ def test_old_code_that_gives_other_bits_here_too_is_both(project):
     assert entry["operation"]["op"] == "aten::silu.default"  # of the platform, not of the change
 
 
+def test_a_repository_of_another_user_is_told(project):
+    """The old code cannot be run; the reason is not that there is no repository."""
+    (project / "train.py").write_text(TRAIN.replace("lr=0.125", "lr=0.0625"))
+    entry = checked(project, GIT_TEST_ASSUME_DIFFERENT_OWNER="1")
+    assert (entry["blame"], entry["proof"], entry["obstacles"]) == ("change", "inferred", ["distrusted"])
+
+
 def test_without_git_the_code_is_blamed_only_if_nothing_else_differs(project):
     """Where both differ, it is not decided, and the reason is told."""
     shutil.rmtree(project / ".git")

@@ -31,6 +31,7 @@ _OF_A_HOOK = frozenset((
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE",
     "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_WORK_TREE",
 ))  # fmt: skip
+_DISTRUST = (b"dubious ownership", b"unsafe repository")
 _DIFF = (
     "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
     "--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--submodule=short", "--ignore-submodules=dirty",
@@ -202,3 +203,20 @@ def ask_git(
         ).stdout  # fmt: skip
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
+
+
+def is_distrusted(directory: Path | str) -> bool:
+    """Tell whether git refuses the repository of a directory because another user owns it.
+
+    Its words are "dubious ownership" from git 2.38 on and "unsafe repository" before (`safe.directory` in its
+    documentation).
+    """
+    words = [*_GIT, "-C", str(directory), "rev-parse", "--git-dir"]
+    try:
+        done = subprocess.run(
+            words, capture_output=True, check=False, timeout=_SECONDS, stdin=subprocess.DEVNULL,
+            env=git_variables({"LC_ALL": "C"}),
+        )  # fmt: skip
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return False
+    return done.returncode != 0 and any(text in done.stderr for text in _DISTRUST)

@@ -32,6 +32,10 @@ TITLES = {
 }
 _OBSTACLES = {
     Obstacle.NO_GIT: "the lock file is in no git repository",
+    Obstacle.DISTRUSTED: (
+        "git does not trust the repository, because another user owns it; "
+        "`git config --global --add safe.directory FOLDER` allows it"
+    ),
     Obstacle.SHALLOW: "its commit was not fetched; fetch all history (`fetch-depth: 0` in GitHub Actions)",
     Obstacle.NO_COMMIT: "no commit has the code that the lock was made with",
     Obstacle.OLD_CODE_FAILED: "the old code does not run here",

@@ -19,7 +19,7 @@ from samebits.commands.doctor.environment import (
     Torch,
 )
 from samebits.commands.fresh_process import ask_fresh_process
-from samebits.environment.repository import collect_source
+from samebits.environment.repository import collect_source, is_distrusted
 from samebits.errors import SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER
 
@@ -107,5 +107,5 @@ def _ask_git(directory: Path) -> str:
         return "absent"
     source = collect_source(directory)
     if source is None:
-        return "none"
+        return "distrusted" if is_distrusted(directory) else "none"
     return "changed" if source.changed else "clean"

@@ -112,7 +112,8 @@ class RecordFolder:
         folder: its path.
         unwritable: why nothing can be written there; empty if it can.
         free_bytes: free space.
-        git: `absent` (no git), `none` (git knows no commit there), `clean` or `changed`.
+        git: `absent` (no git), `none` (git knows no commit there), `distrusted` (another user owns the
+            repository, and git refuses it), `clean` or `changed`.
     """
 
     folder: str

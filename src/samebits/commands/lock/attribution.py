@@ -20,6 +20,7 @@ from samebits.commands.lock.trees import Trees
 from samebits.comparison.environments import compare_environments
 from samebits.environment import table_at
 from samebits.environment.influence import Strength
+from samebits.environment.repository import is_distrusted
 
 if TYPE_CHECKING:
     from samebits.commands.lock.case import Case
@@ -97,7 +98,7 @@ def _changed_inputs(case: Case) -> EntryResult:
 
 def _old_commit(case: Case, repository: Repository | None) -> tuple[Commit | None, Obstacle]:
     if repository is None:
-        return None, Obstacle.NO_GIT
+        return None, Obstacle.DISTRUSTED if is_distrusted(case.lock.folder) else Obstacle.NO_GIT
     code, here = (
         {name: row["sha256"] for name, row in table_at(facts, "code").items()}
         for facts in (case.entry.environment, case.environment_here)

@@ -49,6 +49,8 @@ class Obstacle(StrEnum):
     """Why the old code was not run, or gave no answer."""
 
     NO_GIT = "no-git"
+    DISTRUSTED = "distrusted"
+    """Git refuses the repository, which another user owns."""
     SHALLOW = "shallow"
     NO_COMMIT = "no-commit"
     OLD_CODE_FAILED = "old-code-failed"

@@ -257,6 +257,13 @@ CASES = [
     ),
     (
         proof.repository,
+        healthy(record_folder=folder(git="distrusted")),
+        "git does not trust this repository",
+        "note",
+        SILENT,
+    ),
+    (
+        proof.repository,
         healthy(record_folder=folder(git="changed")),
         "uncommitted changes",
         "note",

@@ -27,6 +27,14 @@ def test_an_ordinary_folder(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_repository_of_another_user(tmp_path, monkeypatch):
+    """Containers often run as another user than the one who has the code; git then answers nothing."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    assert check_record_folder(tmp_path, tmp_path).git == "none"
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own, for its tests
+    assert check_record_folder(tmp_path, tmp_path).git == "distrusted"
+
+
 def test_records_in_the_way(tmp_path):
     """A file stands where the folder should be."""
     (tmp_path / ".samebits").write_text("")

@@ -151,6 +151,10 @@ def repository(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     texts = {
         "absent": ("git is not installed: records cannot name the commit", "install git"),
         "none": ("no git commit here: records cannot name the code that ran", "git init, and commit"),
+        "distrusted": (
+            "git does not trust this repository, which another user owns: records cannot name the commit",
+            "git config --global --add safe.directory FOLDER",
+        ),
         "changed": ("uncommitted changes: the commit alone does not name the code", "commit them first"),
     }
     if snapshot.record_folder.git in texts:
