@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 from samebits._text.printable import printable_lines
 
@@ -31,6 +32,17 @@ class SamebitsError(Exception):
     def __init__(self, message: str, *, slug: str) -> None:
         super().__init__(printable_lines(message))
         self.slug = slug
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it with its slug: it comes from other processes, too.
+
+        What a subclass adds may hold anything and stays behind, so such an error arrives as this class.
+        """
+        return _error, (str(self), self.slug)
+
+
+def _error(message: str, slug: str) -> SamebitsError:
+    return SamebitsError(message, slug=slug)
 
 
 def pointer(slug: str) -> str:

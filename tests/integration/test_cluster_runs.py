@@ -74,6 +74,17 @@ def test_a_lost_job_is_one_line(tmp_path, cluster):
     assert done.stderr.endswith("samebits explain executor-job\n")
 
 
+def test_an_error_of_samebits_in_a_job_is_that_of_the_command(tmp_path, cluster):
+    """It has its own words and its own section, as if it were raised here."""
+    script = write(tmp_path, "train.py", SEEDED, STEPS=2)
+
+    done = samebits("cost", *cluster, script.name, cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "took 2 steps; expected at least" in complaints(done.stderr)[0]
+    assert done.stderr.endswith("samebits explain cost-no-steps\n")
+
+
 def test_jobs_leave_no_secret_and_no_copies(tmp_path):
     """The folder of the jobs is the user's alone; variables of the command are not written into it."""
     need("submitit")
@@ -172,7 +183,11 @@ def test_entries_of_a_lock_are_jobs(tmp_path):
         (("--executor-option", "partition=gpu"), "--executor slurm or ray"),
         (("--executor", "slurm"), "there is no Slurm here"),
         ((*SLURM, "--fresh"), "--fresh does not work"),
+        (("--executor", "slurm", "--executor-option", "partition"), "expected NAME=VALUE"),
         (("--executor", "ray", "--executor-option", "num_cpus=x"), "expected a number"),
+        (("--executor", "ray", "--executor-option", "num_cpus=-1"), "expected a number"),
+        (("--executor", "ray", "--executor-option", "num_gpus=nan"), "expected a number"),
+        ((*RAY, "--executor-option", "magic=1"), "has magic: 0"),
         ((*SLURM, "--nproc-per-node", "2"), "--nproc-per-node"),
     ],
 )

@@ -42,6 +42,58 @@ def test_clean_tests_pass(options, tmp_path):
     assert [path.name for path in records.iterdir()] == [".gitignore"]
 
 
+def test_files_of_this_session_are_left_to_it(tmp_path):
+    """A fresh process neither empties the log that pytest writes nor its cache."""
+    source = """
+        import logging
+
+        def test_first(request):
+            logging.getLogger().warning("said first")
+            request.config.cache.set("own/value", 1)
+
+        def test_it(samebits):
+            samebits.assert_repeatable(clean)
+            logging.getLogger().warning("said last")
+    """
+    done = run_pytest(tmp_path, source, "--log-file=of.log", "--cache-clear")
+
+    assert done.returncode == 0, done.stdout
+    log = (tmp_path / "of.log").read_text()
+    assert [line.split()[-1] for line in log.splitlines()] == ["first", "last"]
+    assert (tmp_path / ".pytest_cache/v/own/value").exists()
+
+
+def test_a_folder_with_brackets(tmp_path):
+    """On its command line pytest takes no path with a bracket, but it runs what is in the folder."""
+    folder = tmp_path / "runs[1]"
+    folder.mkdir()
+    source = """
+        @pytest.mark.parametrize("other", [1, 2])
+        def test_it(samebits, other):
+            samebits.assert_repeatable(clean)
+    """
+    done = run_pytest(folder, source, "-k", "test_it[2]")
+
+    assert "1 passed, 1 deselected" in done.stdout, done.stdout
+
+
+def test_a_call_within_a_call(tmp_path):
+    source = """
+        def test_clean(samebits):
+            samebits.assert_repeatable(lambda: samebits.assert_repeatable(clean))
+
+        def test_inner(samebits):
+            samebits.assert_repeatable(
+                lambda: samebits.assert_repeatable(lambda: torch.rand(1))  # the fault
+            )
+    """
+    done = run_pytest(tmp_path, source, "--samebits-budget=0")
+
+    assert "1 failed, 1 passed" in done.stdout, done.stdout
+    assert "unseeded-torch" in done.stdout
+    assert f"test_it.py:{line_of(tmp_path, '# the fault')}" in done.stdout
+
+
 def test_pytest_randomly_seeds_nothing_in_fresh_processes(tmp_path):
     source = """
         def test_it(samebits):

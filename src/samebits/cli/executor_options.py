@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.cli.options import assignment
+from samebits.cli.options import name_and_value
 from samebits.errors import SamebitsError
 from samebits.executors.catalogue import ExecutorName, executor_named
 
@@ -27,10 +27,15 @@ def add_executor_options(parser: argparse._ActionsContainer) -> None:
         "--executor-option",
         action="append",
         default=[],
-        type=assignment,
+        type=_option,
         metavar="NAME=VALUE",
         help="an option of sbatch (partition=gpu), or num_cpus, num_gpus and address of Ray (repeatable)",
     )
+
+
+def _option(text: str) -> tuple[str, str]:
+    """Parse the value of `--executor-option`."""
+    return name_and_value(text, "NAME=VALUE")
 
 
 def is_elsewhere(options: argparse.Namespace) -> bool:

@@ -203,9 +203,19 @@ def seed_text(text: str) -> int:
 
 def assignment(text: str) -> tuple[str, str]:
     """Parse the value of `--set`."""
+    return name_and_value(text, "SWITCH=VALUE")
+
+
+def name_and_value(text: str, form: str) -> tuple[str, str]:
+    """Parse a name and its value, as the help writes them.
+
+    Args:
+        text: what was given.
+        form: the placeholder of the help.
+    """
     name, equals, value = text.partition("=")
     if not name or not equals:
-        message = f"expected SWITCH=VALUE, found {text!r}"
+        message = f"expected {form}, found {text!r}"
         raise argparse.ArgumentTypeError(message)
     return name, value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -68,7 +69,26 @@ class RayExecutor:
                 "--executor-option address=local, which starts one here"
             )
             raise SamebitsError(message, slug="executor-unavailable") from None
+        if address == "local":
+            self._refuse_too_much(resources)
         self._output.__enter__()
+
+    def _refuse_too_much(self, resources: Mapping[str, float]) -> None:
+        """Refuse runs that need more than this machine has: a cluster started here gets no more nodes.
+
+        Raises:
+            SamebitsError: they do; `executor-unavailable`.
+        """
+        present = self._ray.cluster_resources()
+        for name, needed in resources.items():
+            there = present.get({"num_cpus": "CPU", "num_gpus": "GPU"}.get(name, name), 0.0)
+            if needed > there:
+                self._ray.shutdown()
+                message = (
+                    f"--executor-option {name}={needed:g}: the cluster that address=local starts here has "
+                    f"{name}: {there:g}; expected no more than that, or the address of a cluster that has it"
+                )
+                raise SamebitsError(message, slug="executor-unavailable")
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> RayJob:
         """See `Executor`."""
@@ -144,7 +164,10 @@ class RayJob:
 
 def _number(name: str, text: str) -> float:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        message = f"--executor-option {name}={text}: expected a number, or address=ADDRESS"
-        raise SamebitsError(message, slug="usage") from None
+        number = -1.0
+    if not 0 <= number < math.inf:
+        message = f"--executor-option {name}={text}: expected a number from 0, or address=ADDRESS"
+        raise SamebitsError(message, slug="usage")
+    return number

@@ -60,7 +60,7 @@ class SlurmExecutor:
         from submitit.core.utils import FailedJobError, FailedSubmissionError
 
         try:
-            return SlurmJob(self._executor.submit(function, *arguments))
+            return SlurmJob(self._executor.submit(_answer, function, *arguments))
         except (FailedJobError, FailedSubmissionError, OSError) as error:
             reason = " ".join(str(error).split())
             message = (
@@ -97,20 +97,30 @@ class SlurmJob:
 
         try:
             result = self._job.result()
+        except FailedJobError as error:  # a subclass of the other
+            lines = [line.strip() for line in str(error).splitlines() if line.strip(" -")]
+            advice = f"{self._job.paths.stderr} has the whole of it."
+            raise lost(self.name, lines[-1] if lines else "it raised an error", advice) from None
         except UncompletedJobError:
             advice = f"{self._job.paths.stderr} has what it printed; `sacct -j {self._job.job_id}` says more."
             raise lost(self.name, f"its state is {self._job.state}", advice) from None
-        except FailedJobError as error:
-            lines = [line for line in str(error).strip().splitlines() if line.strip()]
-            advice = f"{self._job.paths.stderr} has the whole of it."
-            raise lost(self.name, lines[-1].strip() if lines else "it raised an error", advice) from None
         for path in (self._job.paths.result_pickle, self._job.paths.submitted_pickle):
             path.unlink(missing_ok=True)
+        if isinstance(result, SamebitsError):
+            raise result
         return result
 
     def cancel(self) -> None:
         """See `Job`."""
         self._job.cancel(check=False)
+
+
+def _answer(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function, in the job; an error of samebits is an answer: submitit would keep its text only."""
+    try:
+        return function(*arguments)
+    except SamebitsError as error:
+        return error
 
 
 def _parameter(name: str) -> str:

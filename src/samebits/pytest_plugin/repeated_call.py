@@ -41,6 +41,11 @@ class RepeatedCall:
     search_path: tuple[str, ...]
     folders: tuple[str, str]
 
+    @property
+    def is_in_brackets(self) -> bool:
+        """Whether the path of the file has a bracket, which pytest takes for the parameters of a test."""
+        return "[" in self.test.partition("::")[0]
+
     def to_json(self) -> str:
         """Return it as text, for an environment variable."""
         return json.dumps(dataclasses.asdict(self))

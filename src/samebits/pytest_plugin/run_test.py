@@ -15,7 +15,7 @@ import pytest
 
 from samebits.errors import SamebitsError
 from samebits.pytest_plugin.plugin import PLAYER
-from samebits.pytest_plugin.repeated_call import CALL_VARIABLE, RepeatedCall
+from samebits.pytest_plugin.repeated_call import CALL_VARIABLE, RepeatedCall, test_of
 from samebits.recording.recorded_result import record_result
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ _OFF: dict[str, Any] = {
     "setupplan": False, "setupshow": False, "xmlpath": None, "durations": None, "pastebin": None,
     "numprocesses": None, "dist": "no", "tx": [], "looponfail": False, "cov_source": [], "htmlpath": None,
     "report_log": None, "json_report": False, "count": 1, "reruns": 0, "samebits": False,
-    "samebits_update": False,
+    "samebits_update": False, "cacheclear": False,
+    "log_file": os.devnull,  # not None: then the one of the configuration would be emptied
     "verbose": -2, "no_header": True,
 }  # fmt: skip
 _SEEDING = ("randomly", "pytest_randomly")  # pytest-randomly seeds when the session starts, too
@@ -73,14 +74,16 @@ class Player:
             number: of the call in this test.
             function: what it calls.
         """
-        if number < self._call.number:
+        if self.made:  # the test caught what ended it
+            raise _end()
+        if not self.asks_for(number):  # an earlier call, or one within this
             return function()
         try:
             record_result(function())
         except BaseException as error:  # noqa: BLE001 - whatever the user's function raises; `main` raises it
             self.error = error
         self.made = True
-        pytest.exit("the call has been made", returncode=0)
+        raise _end()
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_load_initial_conftests(self, early_config: pytest.Config) -> Generator[None]:
@@ -95,11 +98,17 @@ class Player:
         for name in _SEEDING:
             if config.pluginmanager.has_plugin(name):
                 config.pluginmanager.unregister(name=name)
-        config.args = [self._call.test]
+        if not self._call.is_in_brackets:
+            config.args = [self._call.test]
         # Given on the command line it would be emptied, which is another process's.
         config.option.basetemp = os.path.join(self._call.folders[1], f"tmp-{os.getpid()}")
         self._stdout, sys.stdout = sys.stdout, io.StringIO()  # for the reporter, which writes for nobody
         yield
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out other tests, where pytest could not be told to collect only this."""
+        items[:] = [item for item in items if test_of(item) == self._call.test]
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -131,6 +140,10 @@ class Player:
         for name, value in _OFF.items():
             if hasattr(options, name):
                 setattr(options, name, value)
+
+
+def _end() -> BaseException:
+    return pytest.exit.Exception("the call has been made", returncode=0)
 
 
 def main() -> None:
