@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from samebits.recording.distance import Difference
 
+_MOST_ELEMENTS = 1 << 44  # of a tensor of which some are kept; more are in no machine's memory
 # Names as in https://github.com/huggingface/safetensors, safetensors/src/tensor.rs at 0.6.
 _DTYPES = {
     **{f"I{size}": f"int{size}" for size in (8, 16, 32, 64)},
@@ -149,7 +150,7 @@ def decode(data: bytes) -> Elements:
     if dtype is None:
         raise _damaged(f"elements of the dtype {held['dtype']}")
     whole = shape_in(name)
-    if whole is not None and not (shape and 0 < shape[0] < math.prod(whole)):
+    if whole is not None and not (shape and 0 < shape[0] < math.prod(whole) < _MOST_ELEMENTS):
         raise _damaged(f"{shape} elements of a tensor of shape {whole}")
     n_parts = math.prod(shape) * (2 if dtype == "complex64" else 1)
     size = len(held["data"]) // n_parts if n_parts else 1

@@ -89,7 +89,7 @@ class Growth:
         rows: by module, in the order in which they part.
         stride: every how many steps were measured, beside the first that differs.
         measured: how many pairs of tensors have a distance.
-        unkept: how many pairs differ and have no values in one of the records.
+        unkept: how many pairs differ where one of the records keeps no values.
         unmeasurable: how many have no distance in ULP: integers, and what is not finite.
         last: the last step that was looked at; None where all were.
     """
@@ -189,7 +189,11 @@ class _Measuring:
             self._unkept += 1
             return
         x, y = first.elements, second.elements
-        ulp = element_difference(x, y).max_ulp if (x.dtype, x.shape) == (y.dtype, y.shape) else None
+        found = element_difference(x, y) if (x.dtype, x.shape) == (y.dtype, y.shape) else None
+        if found is not None and not found.elements:  # of a large tensor, those that differ are not kept
+            self._unkept += 1
+            return
+        ulp = None if found is None else found.max_ulp
         if ulp is None:
             self._unmeasurable += 1
             return

@@ -12,7 +12,8 @@ from samebits.comparison import growth as growth_module
 from samebits.comparison.growth import GrowthKind, growth
 from samebits.digest import digest_many
 from samebits.recording._recorder import describe
-from samebits.recording.kept_values import pack
+from samebits.recording.distance import sampled
+from samebits.recording.kept_values import MOST_ELEMENTS, pack
 from samebits.records.events import RunInfo
 from samebits.records.kinds import KINDS, EventKind, Role
 from samebits.records.reader import RecordReader
@@ -67,6 +68,16 @@ def test_what_is_not_finite_has_no_distance(tmp_path):
     assert "1 pair of tensors has no distance in ULP" in " ".join(
         block.text for block in growth_section(found).blocks if block.kind == "paragraph"
     )
+
+
+def test_a_tensor_whose_differing_elements_are_not_kept_is_not_measured(tmp_path):
+    """Of a large tensor some elements are kept, and these can be equal."""
+    total = 2 * MOST_ELEMENTS
+    one, other = torch.ones(total), torch.ones(total)
+    other[min(set(range(16)) - set(sampled(total, MOST_ELEMENTS)[:16].tolist()))] = 2
+    found = measured(tmp_path, [one], [other])
+
+    assert (found.measured, found.unkept, found.unmeasurable) == (0, 1, 0)
 
 
 def test_records_without_values_are_not_measured(tmp_path):

@@ -76,13 +76,13 @@ def test_a_small_tensor_is_kept_whole():
     assert (found.elements, found.total, found.compared) == (256, 256, None)
 
 
-@pytest.mark.parametrize("name", ["some of 2x2", "some of 4", "some of 0x9"])
-def test_a_file_with_more_elements_than_its_tensor_is_damaged(name):
-    """A stranger's record can say anything."""
-    data = to_safetensors(torch.ones(4), name)
-    assert data is not None
+@pytest.mark.parametrize("shape", ["2x2", "4", "0x9", f"{10**18}x{10**18}", str(1 << 62)])
+def test_a_file_that_does_not_fit_its_tensor_is_damaged(shape):
+    """A stranger's record can say anything: fewer elements than the file has, or more than can be."""
+    files = [to_safetensors(torch.full((4,), value), f"some of {shape}") for value in (1.0, 2.0)]
+    assert all(files)
     with pytest.raises(SamebitsError, match="damaged"):
-        captured_difference({0: data}, {0: data})
+        captured_difference({0: files[0]}, {0: files[1]})
 
 
 @pytest.mark.parametrize(
