@@ -32,4 +32,4 @@ def unknown_variables(command: str, environment: Mapping[str, str] = os.environ)
 def _line(name: str, known: frozenset[str]) -> str:
     near = difflib.get_close_matches(name.upper(), sorted(known), n=1)
     meant = f" (did you mean {near[0]}?)" if near else ""
-    return printable(f"the variable {name} is none of samebits{meant}; it changes nothing")
+    return printable(f"unknown variable {name}{meant}: it has no effect")

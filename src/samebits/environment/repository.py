@@ -195,14 +195,8 @@ def ask_git(
         seconds: how long git may take.
         variables: environment variables for git beside those of this process.
     """
-    try:
-        return subprocess.run(
-            [*_GIT, "-C", str(directory), *words],
-            capture_output=True, check=True, timeout=seconds, stdin=subprocess.DEVNULL,
-            env=git_variables(variables),
-        ).stdout  # fmt: skip
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
+    done = _run_git(directory, words, seconds, variables)
+    return None if done is None or done.returncode else done.stdout
 
 
 def is_distrusted(directory: Path | str) -> bool:
@@ -211,12 +205,19 @@ def is_distrusted(directory: Path | str) -> bool:
     Its words are "dubious ownership" from git 2.38 on and "unsafe repository" before (`safe.directory` in its
     documentation).
     """
-    words = [*_GIT, "-C", str(directory), "rev-parse", "--git-dir"]
+    done = _run_git(directory, ["rev-parse", "--git-dir"], _SECONDS, {"LC_ALL": "C"})
+    return done is not None and done.returncode != 0 and any(text in done.stderr for text in _DISTRUST)
+
+
+def _run_git(
+    directory: Path | str, words: Sequence[str], seconds: float, variables: Mapping[str, str] | None
+) -> subprocess.CompletedProcess[bytes] | None:
+    """Run git; None if it could not be, or not in time."""
     try:
-        done = subprocess.run(
-            words, capture_output=True, check=False, timeout=_SECONDS, stdin=subprocess.DEVNULL,
-            env=git_variables({"LC_ALL": "C"}),
+        return subprocess.run(
+            [*_GIT, "-C", str(directory), *words],
+            capture_output=True, check=False, timeout=seconds, stdin=subprocess.DEVNULL,
+            env=git_variables(variables),
         )  # fmt: skip
     except (OSError, ValueError, subprocess.SubprocessError):
-        return False
-    return done.returncode != 0 and any(text in done.stderr for text in _DISTRUST)
+        return None

@@ -118,7 +118,7 @@ def length_of(loader: Any) -> int:
 
 
 class Checkpoints:
-    """Makes what a checkpoint holds, and reads it."""
+    """Makes what checkpoints hold, one after the other; `from_checkpoint` reads it."""
 
     def __init__(self) -> None:
         self._values = RankValues()

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         Tolerance,
     )
 
+HEAD = ("name", "dtype and shape", "elements", "max ULP", "relative")
+"""What `cells` gives."""
 _MOST_ROWS = 20
 _MOST_NAMES = 5
 _LONGEST_NAME = 60
@@ -230,7 +232,7 @@ def _measured_before(result: ProgramComparison) -> int:
 
 def _rows(title: str, rows: Sequence[Row], style: Style) -> list[str]:
     """Return a table of names with their differences."""
-    table = [("name", "dtype and shape", "elements", "max ULP", "relative")]
+    table = [HEAD]
     table += [cells(each) for each in rows[:_MOST_ROWS]]
     widths = [max(len(line[at]) for line in table) for at in range(len(table[0]))]
     lines = [f"  {style.paint(title, 'dim')}"]

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 _MOST_FILES = 8
 _DIGITS = 12
-_UNKNOWN: tuple[Any, ...] = ("", None, [], {})
+NOT_SET: tuple[Any, ...] = ("", None, [], {})
+"""Values of facts that say nothing."""
 
 
 def torch_line(version: str, environment: Mapping[str, Any]) -> str:
@@ -29,9 +30,9 @@ def environment_lines(environment: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return a name and a text for each kind of fact; what torch is is told by `torch_line`."""
     rows = []
     for name, value in environment.items():
-        if name == "torch" or value in _UNKNOWN:
+        if name == "torch" or value in NOT_SET:
             continue
-        form = _FORMS.get(name, _flat) if isinstance(value, dict) else _flat
+        form = _FORMS.get(name, flat) if isinstance(value, dict) else flat
         text = form(value)
         rows += [(_NAMES.get(name, name.replace("_", " ")), text)] if text else []
     return rows
@@ -58,15 +59,16 @@ def _files(files: Mapping[str, Any]) -> str:
 def _data(data: Mapping[str, Any]) -> str:
     files, unread = data.get("files"), data.get("unread")
     read = _files(files) if isinstance(files, dict) else ""
-    missing = f"not read: {_flat(unread)}" if unread else ""
+    missing = f"not read: {flat(unread)}" if unread else ""
     return "; ".join(part for part in (read, missing) if part)
 
 
-def _flat(value: Any) -> str:
+def flat(value: Any) -> str:
+    """Return a nested fact on one line, without what is not set."""
     if isinstance(value, dict):
-        return ", ".join(f"{key}={_flat(item)}" for key, item in value.items() if item not in _UNKNOWN)
+        return ", ".join(f"{key}={flat(item)}" for key, item in value.items() if item not in NOT_SET)
     if isinstance(value, (list, tuple)):
-        return ", ".join(_flat(item) for item in value)
+        return ", ".join(flat(item) for item in value)
     return str(value)
 
 

@@ -20,7 +20,7 @@ from samebits.cli.unknown_variables import unknown_variables
 )
 def test_a_misspelt_variable_is_told_with_the_nearest_name(name, near):
     (line,) = unknown_variables("run", {name: "3", "HOME": "/"})
-    assert line.startswith(f"the variable {name} ")
+    assert line.startswith(f"unknown variable {name} ")
     assert f"did you mean {near}?" in line
     assert "3" not in line  # values may be secret
 

@@ -12,7 +12,7 @@ from samebits.report.html.labels import told_apart
 from samebits.report.html.run_section import environments_section
 from samebits.report.html.svg import NARROW, WIDE, Ink, drawn, power_of_ten
 from samebits.report.plot import can_plot
-from samebits.report.programs import called, cells, first_rows, reason, remarks, verdict_words
+from samebits.report.programs import HEAD, called, cells, first_rows, reason, remarks, verdict_words
 from samebits.report.remedy import Sources
 from samebits.report.style import count, number, shown_path
 from samebits.report.vocabulary import script_name
@@ -31,7 +31,6 @@ _FEWEST_DRAWN = 2  # one is told by a sentence
 _LONGEST_LABEL = 32
 _LEFT = 0.7  # of the axis: a distance of 1 ULP is not at its edge
 _MOST_ROWS = 200
-_HEAD = ("name", "dtype and shape", "elements", "max ULP", "relative")
 
 
 def programs_page(
@@ -100,7 +99,7 @@ def _first_section(first: Row, folder: str) -> Section:
 
 def _table(caption: str, rows: Sequence[Row]) -> Table:
     shown = tuple(cells(each) for each in rows[:_MOST_ROWS])
-    return Table(caption, _HEAD, shown, numbers=frozenset({2, 3, 4}), left_out=len(rows) - len(shown))
+    return Table(caption, HEAD, shown, numbers=frozenset({2, 3, 4}), left_out=len(rows) - len(shown))
 
 
 def _figures(rows: Sequence[Row], ident: str) -> list[Block]:

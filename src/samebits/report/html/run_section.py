@@ -9,6 +9,7 @@ from samebits.report.environments import effect, fact_difference
 from samebits.report.html.document import Block, Facts, Items, Paragraph, Section, Table
 from samebits.report.notes import gathered
 from samebits.report.remedy import shown_site
+from samebits.report.run_facts import NOT_SET, flat
 from samebits.report.style import count
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ _MOST_NOTES = 40
 _MOST_ROWS = 60
 _LONGEST = 400
 _APART = ("switches", "patch", "code", "data", "distributions", "packages", "libraries")
-_NOT_SET: tuple[Any, ...] = ("", None, [], {})
 
 
 def notes_section(notes: Sequence[Note]) -> Section | None:
@@ -71,9 +71,9 @@ def environment_section(info: RunInfo) -> Section:
 def _environment(info: RunInfo, caption: str) -> Iterable[Block]:
     """Return the facts of an environment: the machine and the versions; packages apart."""
     facts = [
-        (_name(name), shortened(_flat(value), _LONGEST))
+        (_name(name), shortened(flat(value), _LONGEST))
         for name, value in _flattened(info.environment)
-        if value not in _NOT_SET
+        if value not in NOT_SET
     ]
     if not facts:
         return [Paragraph("The record holds nothing about the environment.")]
@@ -104,18 +104,9 @@ def _name(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _flat(value: Any) -> str:
-    """Return a nested fact on one line."""
-    if isinstance(value, dict):
-        return ", ".join(f"{key}={_flat(item)}" for key, item in value.items() if item not in _NOT_SET)
-    if isinstance(value, (list, tuple)):
-        return ", ".join(_flat(item) for item in value)
-    return str(value)
-
-
 def _table_of(value: object) -> tuple[tuple[str, str], ...]:
     """Return the entries of a table of a record, which may hold anything."""
-    return tuple((str(key), _flat(item)) for key, item in value.items()) if isinstance(value, dict) else ()
+    return tuple((str(key), flat(item)) for key, item in value.items()) if isinstance(value, dict) else ()
 
 
 def switches_section(info: RunInfo) -> Section:
@@ -149,7 +140,7 @@ def _controlled(results: Mapping[str, Any]) -> list[Block]:
     done = [row for row in rows if row.get("state") != "held"]
     head = ("switch", "before", "in the run", "state")
     cells = tuple(
-        (*(_flat(row.get(key, "")) for key in ("name", "before", "now")), _flat(row.get("state", "")))
+        (*(flat(row.get(key, "")) for key in ("name", "before", "now")), flat(row.get("state", "")))
         for row in done[:_MOST_ROWS]
     )
     text = f"{len(rows) - len(done)} more switches were watched and not changed."
@@ -171,7 +162,7 @@ def seeds_section(info: RunInfo, seedings: Sequence[Seeding], unlisted: int, fol
     blocks: list[Block] = []
     seed = info.control.get("seed")
     if seed is not None:
-        blocks.append(Facts((("seed of samebits", _flat(seed)),)))
+        blocks.append(Facts((("seed of samebits", flat(seed)),)))
     rows = tuple(
         (
             each.call,
