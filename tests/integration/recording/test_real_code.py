@@ -254,6 +254,21 @@ def test_inputs_that_require_grad_are_held_no_longer_than_the_script_holds_them(
     assert {tuple(names(step, "param")) for step in steps[:-1]} == {("weight", "bias", "leaf0")}
 
 
+@pytest.mark.parametrize("within", [False, True])
+def test_a_half_made_module_hides_no_trained_tensor(tmp_path, within):
+    """One that was there before, such as in a notebook where a class of the user's failed in `__init__`."""
+    older = torch.nn.Module.__new__(torch.nn.Linear)
+    if within:
+        older = torch.nn.Sequential(torch.nn.ReLU(), older)
+    weight = torch.zeros(2, requires_grad=True)
+    with record(tmp_path / "a.sbr") as path:
+        (weight - 1).pow(2).sum().backward()
+    assert older is not None
+
+    steps = events_of(path, "step")
+    assert names(steps[0], "param") == ["leaf0"]
+
+
 def test_a_hand_written_loop_in_a_function_keeps_its_state(tmp_path):
     """Tensors that the script trains itself are in the state for as long as they live."""
 

@@ -69,7 +69,7 @@ class ModuleRegistry:
     def adopt(self, tensor: Any) -> bool:
         """Note the older model that holds a tensor; return whether there is one."""
         older = [module for module in (reference() for reference in self._older) if module is not None]
-        owners = [module for module in older if any(tensor is held for held in module.parameters())]
+        owners = [module for module in older if _has_parameter(module, tensor)]
         if not owners:
             return False
         root = max(owners, key=lambda module: sum(1 for _ in module.modules()))
@@ -126,6 +126,14 @@ def is_made(module: Any) -> bool:
     """
     own = vars(module)
     return "_modules" in own and "_parameters" in own and "_buffers" in own
+
+
+def _has_parameter(module: Any, tensor: Any) -> bool:
+    """Tell whether a tensor is among the parameters of a module; of one that is half made it is not."""
+    try:
+        return any(tensor is held for held in module.parameters())
+    except AttributeError:  # it, or a module in it, was never or not yet given what `__init__` gives
+        return False
 
 
 def _own_tensors(module: Any) -> bool:
