@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib
 import os
 import random
@@ -247,6 +248,10 @@ def no_leaks(request):
         torch = importlib.import_module("torch")
         torch.cuda.init()  # sets itself up on first use, as above
         torch.cuda.device_count()
+        with contextlib.suppress(ImportError):
+            importlib.import_module(
+                "setuptools"
+            )  # extends sys.path; parts of torch import it when first used
     states = RandomStates()
     before = Surroundings()
     yield

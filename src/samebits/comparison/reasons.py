@@ -98,6 +98,8 @@ class ReasonCode(StrEnum):
     """Script."""
     OTHER_STATUS = "other-status"
     """Two exit statuses."""
+    OTHER_CODE = "other-code"
+    """Script, names of code whose files were changed while the runs were made."""
     FAILED_IN_BOTH = "failed-in-both"
     """Script, endings (one if they are equal), whether operations were recorded."""
     FAILED_IN_ONE = "failed-in-one"

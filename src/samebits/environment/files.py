@@ -1,4 +1,4 @@
-"""The files of a run: its code and the data that it read, each by the SHA-256 of its contents."""
+"""Files by the SHA-256 of their contents: the data that a run read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from samebits.environment._cache import FileCache, stamp_of
-from samebits.environment.packages import packaged_modules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -75,44 +74,10 @@ def sha256_of(path: str, report: Callable[[int], None] | None = None) -> str | N
     return digest.hexdigest()
 
 
-def collect_code(script: str = "") -> dict[str, FileDigest]:
-    """Return the contents of the script and of each module of the user's own, by its name.
-
-    Packages in `site-packages` and the standard library are left out: their versions tell what they are.
-
-    Args:
-        script: its path; by default that of `__main__`, which loses it when the script has ended.
-    """
-    code = {}
-    for name, path in sorted(local_modules(script).items()):
-        contents = digest_file(path)
-        if contents is not None:
-            code[os.path.basename(path) if name == "__main__" else name] = contents
-    return code
-
-
 def digest_file(path: str) -> FileDigest | None:
     """Return the contents of a file; None if it cannot be read."""
     status, digest = _status(path), sha256_of(path)
     return None if status is None or digest is None else FileDigest(digest, status.st_size)
-
-
-def local_modules(script: str = "") -> dict[str, str]:
-    """Return the real path of the source of each imported module that is not installed, by its name.
-
-    Args:
-        script: as of `collect_code`.
-    """
-    installed, packaged = installed_folders(), packaged_modules()
-    paths = {"__main__": os.path.realpath(script)} if os.path.isfile(script) else {}
-    for name, module in list(sys.modules.items()):
-        file = vars(module).get("__file__") if hasattr(module, "__dict__") else None
-        if not isinstance(file, str) or name.partition(".")[0] in ("samebits", "__mp_main__"):
-            continue
-        path = os.path.realpath(file)
-        if path.endswith((".py", ".so", ".pyd")) and not path.startswith(installed) and path not in packaged:
-            paths[name] = path
-    return paths
 
 
 def installed_folders() -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samebits.environment.files import DataFacts, FileDigest, collect_code, local_modules
 from samebits.environment.hardware import MachineFacts, collect_machine
+from samebits.environment.loaded_code import local_modules
 from samebits.environment.packages import (
     Distribution,
     collect_distributions,
@@ -23,6 +23,8 @@ from samebits.environment.torch_build import TorchBuild, TorchFacts, collect_bui
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from samebits.environment.files import DataFacts, FileDigest
 
 
 _PREFIXES = (
@@ -149,7 +151,7 @@ def collect(directory: Path | None = None, switches: Mapping[str, str] | None = 
 def with_inventory(
     facts: Environment, folder: str, script: str, mask: Callable[[str], str] | None = None
 ) -> Environment:
-    """Return the facts with what another machine needs to repeat the run: packages, code, changes.
+    """Return the facts with what another machine needs to repeat the run, beside the code: packages, changes.
 
     Args:
         facts: of this process.
@@ -160,7 +162,7 @@ def with_inventory(
     patch = None
     if mask is not None and facts.source is not None:
         patch = collect_patch(_folder_of(script), local_modules(script).values(), folder, mask)
-    return replace(facts, distributions=collect_distributions(), code=collect_code(script), patch=patch)
+    return replace(facts, distributions=collect_distributions(), patch=patch)
 
 
 def _collect_python() -> PythonFacts:

@@ -22,7 +22,10 @@ _TRAINS = re.compile(
     r"(?:^|[/\s'\"=(])(?:i?python[\d.]*|pypy[\d.]*|torchrun|accelerate|deepspeed|mpirun|mpiexec|srun)(?=[\s'\"]|$)"
     r"|\.(?:py|sh|ipynb)(?=[\s'\";]|$)"
 )
-_TRAINS_NOTHING = re.compile(r"\s-(?:V|-version|h|-help)\b|\s-m\s*(?:pip|venv|ensurepip)\b|_inductor")
+_LOOKS_AT_FILES = r"^(?:\S*/)?(?:file|ldd|ls|readelf|readlink|stat|which)\s[^;&|\n]*$"
+_TRAINS_NOTHING = re.compile(
+    rf"\s-(?:V|-version|h|-help)\b|\s-m\s*(?:pip|venv|ensurepip)\b|_inductor|{_LOOKS_AT_FILES}"
+)
 
 
 def split_command(command: str) -> list[str] | None:

@@ -17,6 +17,7 @@ from samebits._text.masking import Masker
 from samebits._torch.core import COMPILER_RULES, compiled_graphs, hide_from_compiler
 from samebits.environment.distributed import KEY as RANKS
 from samebits.environment.files import digest_data
+from samebits.environment.loaded_code import LoadedCode
 from samebits.recording._recorder import Recorder, TensorReader, recordable
 from samebits.recording._scalars import ValueLog
 from samebits.recording._steps import ReferenceLimit, SchedulingNoise, StepLimit
@@ -102,16 +103,18 @@ class RecordingSession:
         watched = settings.inventory is not None and settings.inventory.data
         self._data = DataFilesProbe(_beside(settings, "data-read"), _own_paths(settings)) if watched else None
         self._folder = _working_folder()
-        self._script = _script_of(command)
+        self._code = LoadedCode(_script_of(command))
         self._mask = masker.text
         self._values = ValueLog(self.recorder, settings.values) if settings.values else None
         self._unrecorded: dict[str, Site | None] = {}
         self._mismatches: list[Note] = []
+        self._changed: tuple[str, ...] = ()
         self._noise = SchedulingNoise(settings.scheduling_noise) if settings.scheduling_noise else None
 
     def start(self) -> None:
         """Begin to record."""
         settings, recorder = self.settings, self.recorder
+        recorder.steps.listen(self._look_at_code)
         if settings.max_steps is not None:
             recorder.steps.listen(StepLimit(recorder, settings.max_steps))
         if settings.reference:
@@ -204,13 +207,22 @@ class RecordingSession:
         self.writer.close(single=single)
 
     def _facts_at_end(self) -> environment.Environment:
-        inventory, script = self.settings.inventory, self._script
+        inventory, script = self.settings.inventory, self._code.script
         facts = environment.collect(Path(script).parent if script else None, switch_values())
+        with self._noted(RecordedPart.INVENTORY):
+            facts = dataclasses.replace(facts, code=self._code.collect())
+            self._changed = self._code.changed()
         if inventory is not None:
             with self._noted(RecordedPart.INVENTORY):
                 mask = self._mask if inventory.changes else None
                 facts = environment.with_inventory(facts, self._folder, script, mask)
         return facts
+
+    def _look_at_code(self, *_state: object) -> None:
+        """Read what was imported before the first step: later, somebody may edit it."""
+        if self.recorder.step == 1:
+            with self._noted(RecordedPart.INVENTORY):
+                self._code.look()
 
     @contextlib.contextmanager
     def _noted(self, part: RecordedPart) -> Iterator[None]:
@@ -304,6 +316,8 @@ class RecordingSession:
         for command, site in self._unrecorded.items():
             at = "" if site is None else f"{os.path.basename(site.file)}:{site.line}"
             notes.append(Note.of(NoteCode.CHILD_NOT_RECORDED, _shortened(command), at))
+        if self._changed:
+            notes.append(Note.of(NoteCode.CODE_CHANGED, *self._changed[:_MOST_NAMED]))
         notes += self._mismatches
         if self._probes is not None:
             notes += self._probes.notes()

@@ -42,6 +42,8 @@ class NoteCode(StrEnum):
     """Size in MB, number of tensors."""
     STEP_NOT_REPEATED = "step-not-repeated"
     """Number of the step, the ranks, the kind of the mismatch, the first tensor that differs, how many do."""
+    CODE_CHANGED = "code-changed"
+    """Names of code whose files were changed while it ran."""
     TEXT = "text"
     """A sentence from a record of version 3, or a remark with an unknown code."""
 
@@ -199,6 +201,7 @@ STORED_ARGUMENTS = {
     NoteCode.COMPILE_OFF: 1,
     NoteCode.VALUES_BOUND: 2,
     NoteCode.STEP_NOT_REPEATED: 5,
+    NoteCode.CODE_CHANGED: None,
     NoteCode.TEXT: 1,
 }
 """The codes that a record can hold, each with its number of arguments."""

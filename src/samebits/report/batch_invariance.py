@@ -19,8 +19,8 @@ _REMEDIES = {
     VarianceCause.RANDOM: "call `model.eval()` before, or draw nothing in the forward pass",
     VarianceCause.OTHER_SAMPLES: "call `model.eval()` before, so that batch normalisation uses its "
     "running averages; other statistics over the batch cannot be invariant",
-    VarianceCause.KERNEL: "compute in portable mode (`with samebits.portable():`), whose kernels round in "
-    "one order for every size",
+    VarianceCause.KERNEL: "on a CPU, compute in portable mode (`with samebits.portable():`), whose "
+    "kernels round in one order for every size",
 }
 
 

@@ -124,6 +124,14 @@ def _excluded(*names: str) -> str:
     return f"left out of the comparison: {_listed(names, _MOST_NAMES)}"
 
 
+def _code_changed(*names: str) -> str:
+    which = "was" if len(names) == 1 else "were"
+    return (
+        f"{_listed(names, _MOST_NAMES)} {which} changed while the run went on: what ran is the code that was "
+        "there before"
+    )
+
+
 def _listed(names: tuple[str, ...], most: int) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
@@ -232,6 +240,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.COMPILE_OFF: _compile_off,
     NoteCode.VALUES_BOUND: "values were kept up to {} MB: of {} further tensor(s) there is only the digest",
     NoteCode.STEP_NOT_REPEATED: _step_not_repeated,
+    NoteCode.CODE_CHANGED: _code_changed,
     NoteCode.TEXT: "{}",
     NoteCode.UNFIT: reasons.sentence,
     NoteCode.EXCLUDED: _excluded,

@@ -60,6 +60,14 @@ def _other_arguments(first: tuple[str, ...], second: tuple[str, ...]) -> str:
     )
 
 
+def _other_code(script: str, names: tuple[str, ...]) -> str:
+    which = "was" if len(names) == 1 else "were"
+    return (
+        f"{', '.join(names)} {which} changed while the runs of {script} were made, so they did not run the "
+        "same code; verify again"
+    )
+
+
 def _before(steps: int) -> str:
     if steps == 0:
         return ""
@@ -262,6 +270,7 @@ _SENTENCES: Mapping[ReasonCode, str | Callable[..., str]] = {
     ReasonCode.FAILED_BEFORE_TORCH: "{} failed before it imported torch: {} (exit status {})",
     ReasonCode.NO_TORCH: "{} never imported torch: nothing to compare",
     ReasonCode.NOTHING_COMPARED: "{} took no step and read no value out of torch: nothing to compare",
+    ReasonCode.OTHER_CODE: _other_code,
     ReasonCode.OTHER_STATUS: "the bits are equal, but the exit status is {} in run 1 and {} in run 2",
     ReasonCode.FAILED_IN_BOTH: _failed_in_both,
     ReasonCode.FAILED_IN_ONE: _failed_in_one,

@@ -20,7 +20,7 @@ from samebits.verification._child_records import children_of, with_children
 from samebits.verification._state import State, Tools
 from samebits.verification.plans import Pair, Plan
 from samebits.verification.results import Purpose, ScriptRun, Verification
-from samebits.verification.user_files import blamed, note_of
+from samebits.verification.user_files import blamed, changed_code, note_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -198,6 +198,10 @@ def _verdict(runner: Runner, pair: Pair, excluded: Collection[str]) -> tuple[Com
     name = Path(pair.second.record).stem
     for ending in _REMADE:
         name = name.removesuffix(ending)
+    changed = changed_code(pair.first.info, pair.second.info) if comparison.verdict == "different" else ()
+    if changed:
+        reason = Reason.of(ReasonCode.OTHER_CODE, preconditions.script_name(target), changed)
+        return Comparison("not_judged", reason, comparison.steps, notes=comparison.notes), {name: n_values}
     if reason:
         return _with_failure(comparison, reason), {name: n_values}
     note = preconditions.exit_note(runs, target) if comparison.verdict != "not_judged" else None

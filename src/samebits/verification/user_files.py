@@ -17,6 +17,7 @@ from samebits.causes import Cause
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import Remedy, Source
 from samebits.diagnosis.patches.edits import Project, SourceFile, refusal_of_path
+from samebits.environment import table_at
 from samebits.errors import SamebitsError
 from samebits.recording.target import program_folders, script_path
 from samebits.records.notes import Note, NoteCode
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding
     from samebits.diagnosis.patches.edits import PatchedFile
     from samebits.recording.runner import Target
+    from samebits.records.events import RunInfo
     from samebits.verification.results import Fix
 
 _MOST_FILES = 200
@@ -158,6 +160,24 @@ def _files_of(name: str, folders: Iterable[str]) -> Iterator[str]:
             if parts and os.path.isfile(path):
                 yield os.path.realpath(path)
                 return
+
+
+def changed_code(first: RunInfo | None, second: RunInfo | None) -> tuple[str, ...]:
+    """Return the names of the code that was changed between two runs, or while the first went on.
+
+    Args:
+        first: a run.
+        second: a later one. What was changed while that went on had been read before.
+    """
+    if first is None or second is None:
+        return ()
+    ours, theirs = (table_at(info.environment, "code") for info in (first, second))
+    differing = {name for name in ours if name in theirs and ours[name] != theirs[name]}
+    return tuple(sorted(differing - _changed_during(second) | _changed_during(first)))
+
+
+def _changed_during(run: RunInfo) -> set[str]:
+    return {name for note in run.notes if note.code is NoteCode.CODE_CHANGED for name in note.arguments}
 
 
 _SHOWN = 2

@@ -13,7 +13,8 @@ import pytest
 
 from samebits.environment import files
 from samebits.environment._cache import FileCache, cache_folder, stamp_of
-from samebits.environment.files import FileDigest, collect_code, digest_data, sha256_of
+from samebits.environment.files import FileDigest, digest_data, sha256_of
+from samebits.environment.loaded_code import LoadedCode
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +147,7 @@ def test_the_code_is_the_script_and_the_users_own_modules(
     module.__file__ = str(tmp_path / "own_module.py")
     Path(module.__file__).write_text("x = 1")
     monkeypatch.setitem(sys.modules, "own_module", module)
-    code = collect_code()
+    code = LoadedCode().collect()
 
     assert code["own_module"] == FileDigest(sha("x = 1"), 5)
     assert not [name for name in code if name.partition(".")[0] in ("samebits", "json", "pytest", "torch")]

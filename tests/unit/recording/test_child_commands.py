@@ -12,7 +12,8 @@ from samebits.recording._child_commands import may_train, python_program, split_
 @pytest.mark.parametrize(
     "command",
     ["python train.py", "/env/bin/python3.11 -m package", "bash train.sh", "torchrun --nproc-per-node 2 t.py",
-     "/bin/sh -c 'cd x && python train.py'", "accelerate launch x", "python -c 'import torch'"],
+     "/bin/sh -c 'cd x && python train.py'", "accelerate launch x", "python -c 'import torch'",
+     "which python && python train.py", "file x.py; python x.py"],
 )  # fmt: skip
 def test_what_may_train(command: str) -> None:
     assert may_train(command)
@@ -22,7 +23,7 @@ def test_what_may_train(command: str) -> None:
     "command",
     ["git log", "nvidia-smi", "python --version", "python -V", "python -m pip list", "python -c 'import sys'",
      "gcc -I/usr/include/python3.11/ x.c", "python /x/torch/_inductor/compile_worker/__main__.py", "ls a.pyc",
-     "pythonic", "which python-config"],
+     "pythonic", "which python-config", "file -b /usr/bin/python3.12", "ldd /usr/bin/python3"],
 )  # fmt: skip
 def test_what_trains_nothing(command: str) -> None:
     assert not may_train(command)

@@ -1,0 +1,109 @@
+"""Code that is edited while runs are made: what ran is told apart from what is in the file now."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from cli_support import samebits
+
+from samebits.records.notes import Note, NoteCode
+from samebits.records.reader import RecordReader
+
+TRAIN = """
+import os
+import torch
+{imports}
+torch.manual_seed(0)
+RATE = {rate}
+model = torch.nn.Linear(8, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+for _ in range(4):
+    optimizer.zero_grad()
+    model(torch.randn(16, 8)).square().mean().backward()
+    optimizer.step()
+if os.path.exists({once!r}):
+    os.rename({once!r}, "done")
+    with open({edited!r}) as file:
+        text = file.read()
+    with open({edited!r}, "w") as file:
+        file.write(text.replace("0.25", "0.375"))
+"""
+
+
+def write(folder, edited):
+    """A training that edits a file, at its end and once, as somebody might while it runs."""
+    if edited == "train.py":
+        text = TRAIN.format(imports="", rate="0.25", once="once", edited=edited)
+    else:
+        (folder / edited).write_text("RATE = 0.25\n")
+        text = TRAIN.format(imports="import settings", rate="settings.RATE", once="once", edited=edited)
+    (folder / "train.py").write_text(text)
+    (folder / "once").touch()
+
+
+@pytest.mark.parametrize(("edited", "name"), [("train.py", "train.py"), ("settings.py", "settings")])
+def test_runs_of_code_that_was_edited_between_them_are_not_judged(tmp_path, edited, name):
+    write(tmp_path, edited)
+
+    done = samebits("verify", "--json", "train.py", cwd=tmp_path)
+    found = json.loads(done.stdout)
+
+    assert (found["verdict"], done.returncode) == ("not_judged", 2)
+    assert f"{name} was changed while the runs of train.py were made" in found["reason"]
+    assert json.loads(samebits("verify", "--json", "train.py", cwd=tmp_path).stdout)["verdict"] == "identical"
+
+
+@pytest.mark.parametrize(("edited", "name"), [("train.py", "train.py"), ("settings.py", "settings")])
+def test_a_record_holds_the_code_that_ran_and_says_what_was_edited(tmp_path, edited, name):
+    write(tmp_path, edited)
+    first = samebits("run", "--record", "a.sbr", "train.py", cwd=tmp_path)
+    second = samebits("run", "--record", "b.sbr", "train.py", cwd=tmp_path)
+    assert (first.returncode, second.returncode) == (0, 0)
+
+    with RecordReader(tmp_path / "a.sbr") as a, RecordReader(tmp_path / "b.sbr") as b:
+        assert Note.of(NoteCode.CODE_CHANGED, name) in a.info.notes
+        assert NoteCode.CODE_CHANGED not in {note.code for note in b.info.notes}
+        codes = [record.info.environment["code"] for record in (a, b)]
+    if edited == "train.py":
+        assert codes[0]["train.py"] != codes[1]["train.py"]
+    assert f"{name} was changed while the run went on" in samebits("show", "a.sbr", cwd=tmp_path).stdout
+
+
+def test_code_that_is_edited_while_a_difference_is_explained_ends_the_search(tmp_path):
+    (tmp_path / "train.py").write_text(
+        """
+import os, random
+import torch
+with open("runs", "a") as file:
+    file.write(".")
+if os.path.getsize("runs") == 3:
+    text = open("train.py").read().replace("RATE = 0.25", "RATE = 0.375")
+    open("train.py", "w").write(text)
+torch.manual_seed(0)
+RATE = 0.25
+model = torch.nn.Linear(8, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+for _ in range(4):
+    optimizer.zero_grad()
+    (random.random() * model(torch.randn(16, 8)).square().mean()).backward()
+    optimizer.step()
+"""
+    )
+
+    done = samebits("verify", "--json", "train.py", cwd=tmp_path)
+    found = json.loads(done.stdout)
+
+    assert (found["verdict"], done.returncode) == ("different", 1)
+    assert any("train.py changed after the runs were compared" in note for note in found["notes"])
+
+
+def test_code_that_a_run_writes_and_then_imports_was_not_edited(tmp_path):
+    (tmp_path / "train.py").write_text(
+        "import torch\nopen('made.py', 'w').write('X = 3')\nimport made\nprint(torch.ones(2) * made.X)\n"
+    )
+
+    assert samebits("run", "--record", "a.sbr", "train.py", cwd=tmp_path).returncode == 0
+    with RecordReader(tmp_path / "a.sbr") as a:
+        assert a.info.notes == ()
+        assert "made" in a.info.environment["code"]
