@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
-from samebits.environment.files import FileDigest, digest_file, installed_folders
+from samebits.environment._cache import stamp_of
+from samebits.environment.files import digest_file, installed_folders
 from samebits.environment.packages import packaged_modules
+
+if TYPE_CHECKING:
+    from samebits.environment.files import FileDigest
 
 
 class LoadedCode:
@@ -21,17 +26,17 @@ class LoadedCode:
 
     def __init__(self, script: str = "") -> None:
         self.script = script
-        contents = digest_file(script) if script else None
-        self._paths = {} if contents is None else {_name_of(script): script}
-        self._code = {} if contents is None else {_name_of(script): contents}
+        self._code: dict[str, FileDigest] = {}
+        self._files: dict[str, tuple[str, str]] = {}  # path and stamp of each
+        if script:
+            self._read(_name_of(script), script)
 
     def look(self) -> None:
         """Read the modules that were imported since the last call."""
         for name, path in local_modules(self.script).items():
             shown = _name_of(path) if name == "__main__" else name
-            contents = None if shown in self._code else digest_file(path)
-            if contents is not None:
-                self._code[shown], self._paths[shown] = contents, path
+            if shown not in self._code:
+                self._read(shown, path)
 
     def collect(self) -> dict[str, FileDigest]:
         """Return the contents of all code so far: of the script by its name, of modules by theirs."""
@@ -40,7 +45,23 @@ class LoadedCode:
 
     def changed(self) -> tuple[str, ...]:
         """Return the names of the code whose file is no longer what was read."""
-        return tuple(name for name, seen in self._code.items() if digest_file(self._paths[name]) != seen)
+        return tuple(name for name in self._code if self._is_changed(name))
+
+    def _read(self, name: str, path: str) -> None:
+        stamp, contents = _stamp(path), digest_file(path)
+        if contents is not None:
+            self._code[name], self._files[name] = contents, (path, stamp)
+
+    def _is_changed(self, name: str) -> bool:
+        path, stamp = self._files[name]
+        return _stamp(path) != stamp and digest_file(path) != self._code[name]
+
+
+def _stamp(path: str) -> str:
+    try:
+        return stamp_of(os.stat(path))
+    except OSError:
+        return ""
 
 
 def _name_of(script: str) -> str:
