@@ -24,7 +24,7 @@ from samebits.verification.plans import BudgetSpent, Pair, Phase, Plan
 from samebits.verification.preconditions import check_writable
 from samebits.verification.results import Purpose
 from samebits.verification.runs import NONE, Job, Script, run_jobs, stress
-from samebits.verification.user_files import changed_code, read_notes
+from samebits.verification.user_files import read_notes, refuse_other_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -262,24 +262,9 @@ class Series:
         self.runs += runs
         if any(run.timed_out for run in runs):
             self._seconds_left()
-        if not compared:
-            self._refuse_other_code(runs)
+        if not compared and not self._overlay:
+            refuse_other_code(self.runs, runs)
         return [self.examined(run) for run in runs]
-
-    def _refuse_other_code(self, runs: Sequence[ScriptRun]) -> None:
-        """Refuse to explain with runs whose code is not that of the runs that were compared.
-
-        Raises:
-            SamebitsError: `code-changed`.
-        """
-        judged = next((run.info for run in self.runs if run.purpose == Purpose.COMPARE), None)
-        for run in () if self._overlay else runs:
-            if changed := changed_code(judged, run.info):
-                names = ", ".join(changed)
-                message = (
-                    f"{names} changed after the runs were compared, so no later run shows more; verify again"
-                )
-                raise SamebitsError(message, slug="code-changed")
 
     def _job(self, plan: Plan, phase: Phase, left: float | None) -> Job:
         """Return the run that a plan asks for, with `left` seconds at most."""

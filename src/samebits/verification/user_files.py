@@ -21,6 +21,7 @@ from samebits.environment import table_at
 from samebits.errors import SamebitsError
 from samebits.recording.target import program_folders, script_path
 from samebits.records.notes import Note, NoteCode
+from samebits.verification.results import Purpose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from samebits.diagnosis.patches.edits import PatchedFile
     from samebits.recording.runner import Target
     from samebits.records.events import RunInfo
-    from samebits.verification.results import Fix
+    from samebits.verification.results import Fix, ScriptRun
 
 _MOST_FILES = 200
 _MOST_BYTES = 1 << 20  # of one file; larger ones are data or were generated
@@ -174,6 +175,22 @@ def changed_code(first: RunInfo | None, second: RunInfo | None) -> tuple[str, ..
     ours, theirs = (table_at(info.environment, "code") for info in (first, second))
     differing = {name for name in ours if name in theirs and ours[name] != theirs[name]}
     return tuple(sorted(differing - _changed_during(second) | _changed_during(first)))
+
+
+def refuse_other_code(runs: Sequence[ScriptRun], later: Iterable[ScriptRun]) -> None:
+    """Refuse to explain with runs whose code is not that of the runs that were compared.
+
+    Raises:
+        SamebitsError: `code-changed`.
+    """
+    judged = next((run.info for run in runs if run.purpose == Purpose.COMPARE), None)
+    for run in later:
+        if changed := changed_code(judged, run.info):
+            names = ", ".join(changed)
+            message = (
+                f"{names} changed after the runs were compared, so no later run shows more; verify again"
+            )
+            raise SamebitsError(message, slug="code-changed")
 
 
 def _changed_during(run: RunInfo) -> set[str]:
