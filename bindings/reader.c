@@ -67,11 +67,11 @@ static int is_whole_byte(const reader *self, PyObject *tensor, dl_dtype dtype) {
 }
 
 /* 1 and the tensor as DLPack describes it; 0 for one that takes the slow way, perhaps with an exception. */
-static int describe(const reader *self, PyObject *object, dl_tensor *view, uint64_t *header) {
+static int describe(const reader *self, PyObject *object, int device_type, dl_tensor *view, uint64_t *header) {
     PyObject *type = (PyObject *)Py_TYPE(object);
     if ((type != self->tensor && type != self->parameter) || self->tensor_from_object(object, view))
         return 0;
-    if (view->device_type != DL_CPU || view->n_dims > MOST_DIMS)
+    if (view->device_type != device_type || view->n_dims > MOST_DIMS)
         return 0;
     if (view->dtype.code <= DL_UINT && view->dtype.bits == 8 && !is_whole_byte(self, object, view->dtype))
         return 0;
@@ -88,20 +88,23 @@ static int base_of(const reader *self, PyObject *object, const dl_tensor *view, 
     return elements >= 0;
 }
 
+/* Appends dtype and sizes, and where the storage begins; 0 as `describe`. */
+static int note(const reader *self, PyObject *object, const dl_tensor *view, uint64_t header, cursor *to) {
+    if (!base_of(self, object, view, header, to->bases++))
+        return 0;
+    *to->kinds++ = header;
+    memcpy(to->kinds, view->sizes, 8 * (size_t)view->n_dims);
+    to->kinds += view->n_dims;
+    return 1;
+}
+
 /* Appends one tensor; 0 as `describe`. */
 static int append(const reader *self, PyObject *object, cursor *to) {
     dl_tensor view;
     uint64_t header;
-    if (!describe(self, object, &view, &header))
+    if (!describe(self, object, DL_CPU, &view, &header) || (to->bases && !note(self, object, &view, header, to)))
         return 0;
     const size_t n = (size_t)view.n_dims;
-    if (to->bases) {
-        if (!base_of(self, object, &view, header, to->bases++))
-            return 0;
-        *to->kinds++ = header;
-        memcpy(to->kinds, view.sizes, 8 * n);
-        to->kinds += n;
-    }
     *to->words++ = (uint64_t)(uintptr_t)view.data + view.byte_offset;
     *to->words++ = header | STRIDED;
     memcpy(to->words, view.sizes, 8 * n);
@@ -196,7 +199,7 @@ static PyObject *read_bases(const reader *self, PyObject *tensors) {
         PyObject *tensor = sb_item(tensors, i);
         uint64_t header, *base = (uint64_t *)PyBytes_AsString(result) + i++;
         dl_tensor view;
-        if (!describe(self, tensor, &view, &header) || !base_of(self, tensor, &view, header, base))
+        if (!describe(self, tensor, DL_CPU, &view, &header) || !base_of(self, tensor, &view, header, base))
             Py_CLEAR(result);
     }
     return result;
@@ -212,6 +215,83 @@ static PyObject *observe(PyObject *self, PyObject *tensors) {
 
 static PyObject *bases(PyObject *self, PyObject *tensors) {
     return is_fast(tensors) ? or_none(read_bases((const reader *)self, tensors)) : NULL;
+}
+
+/* ---- tables for kernels: see _described in digest/_cuda_backend.py, word by word the same */
+
+/* Where the parts of a table for this many tensors are written: `words` holds FIELDS words for each, then one more unit
+ * than there are tensors, then all sizes. */
+typedef struct {
+    int device_type, device_id;
+    uint64_t unit; /* bytes of one piece of work */
+    uint64_t *row, *units, *sizes;
+    cursor noted;
+} table;
+
+#define FIELDS 5
+
+/* Tells whether the contents lie in order, as torch's is_contiguous does. */
+static int is_in_order(const dl_tensor *view, uint64_t *n_elements) {
+    int64_t stride = 1;
+    int in_order = 1;
+    for (int i = view->n_dims - 1; i >= 0; i--) {
+        in_order &= view->sizes[i] == 1 || view->strides[i] == stride;
+        stride *= view->sizes[i];
+    }
+    *n_elements = (uint64_t)stride;
+    return in_order || stride == 0;
+}
+
+/* Appends one tensor whose contents lie in order; 0 as `describe`. */
+static int append_row(const reader *self, PyObject *object, table *to, const uint64_t *first_size) {
+    dl_tensor view;
+    uint64_t header, n_elements;
+    if (!describe(self, object, to->device_type, &view, &header) || view.device_id != to->device_id ||
+        !is_in_order(&view, &n_elements) || (n_elements && !view.data) ||
+        !note(self, object, &view, header, &to->noted))
+        return 0;
+    const uint64_t n_bytes = n_elements << (header >> 8 & 0xF);
+    const uint64_t row[FIELDS] = {n_elements ? (uint64_t)(uintptr_t)view.data + view.byte_offset : 0, n_bytes,
+                                  header & 0xFF, (uint64_t)view.n_dims, (uint64_t)(to->sizes - first_size)};
+    memcpy(to->row, row, sizeof row);
+    to->row += FIELDS;
+    to->units[1] = to->units[0] + n_bytes / to->unit + (n_bytes % to->unit != 0);
+    to->units++;
+    memcpy(to->sizes, view.sizes, 8 * (size_t)view.n_dims);
+    to->sizes += view.n_dims;
+    return 1;
+}
+
+/* Reads all tensors of a list or tuple into a table. */
+static PyObject *read_table(const reader *self, PyObject *tensors, table *to) {
+    const size_t count = (size_t)sb_size(tensors), head = (FIELDS + 1) * count + 1;
+    uint64_t *words = PyMem_Malloc(8 * (head + count * (2 + 2 * MOST_DIMS)));
+    if (!words)
+        return PyErr_NoMemory();
+    uint64_t *kinds = words + head + count * MOST_DIMS, *bases = kinds + count * (1 + MOST_DIMS);
+    to->row = words;
+    to->units = words + FIELDS * count;
+    to->units[0] = 0;
+    to->sizes = words + head;
+    to->noted = (cursor){NULL, kinds, bases};
+    size_t i = 0;
+    while (i < count && i < (size_t)sb_size(tensors) && append_row(self, sb_item(tensors, i), to, words + head))
+        i++;
+    PyObject *result = NULL;
+    if (i == count)
+        result = triple(bytes_of(words, to->sizes), bytes_of(kinds, to->noted.kinds), bytes_of(bases, to->noted.bases));
+    PyMem_Free(words);
+    return result;
+}
+
+static PyObject *rows(PyObject *self, PyObject *args) {
+    PyObject *tensors;
+    unsigned long long unit;
+    table to;
+    if (!PyArg_ParseTuple(args, "OiiK", &tensors, &to.device_type, &to.device_id, &unit) || !is_fast(tensors))
+        return NULL;
+    to.unit = unit ? unit : 1;
+    return or_none(read_table((const reader *)self, tensors, &to));
 }
 
 /* ---- the type */
@@ -274,6 +354,10 @@ static PyMethodDef methods[] = {
     {"observe", observe, METH_O,
      "observe(tensors) -> tuple[bytes, bytes, bytes] | None\n\nDigests; dtypes and sizes; 8 bytes for each tensor that "
      "say where its storage begins. None as for `digests`."},
+    {"rows", rows, METH_VARARGS,
+     "rows(tensors, device_type, device_id, unit) -> tuple[bytes, bytes, bytes] | None\n\nThe table that "
+     "native/cuda/digest_body.h reads, in units of that many bytes; dtypes and sizes, storages as for `observe`. None if "
+     "one is not a plain tensor of that device (DLPack's numbers) with its contents in order."},
     {"bases", bases, METH_O, "bases(tensors) -> bytes | None\n\nThe last part of what `observe` gives."},
     {NULL, NULL, 0, NULL},
 };
@@ -281,7 +365,7 @@ static PyMethodDef methods[] = {
 static PyType_Slot slots[] = {
     {Py_tp_doc,
      "Reader(exchange, (Tensor, Parameter), (int8, uint8), get_num_threads, digest_to, digest_threaded)\n\n"
-     "Reads plain CPU tensors; the last two are addresses of functions of native/digest.h."},
+     "Reads plain tensors; the last two are addresses of functions of native/digest.h."},
     {Py_tp_new, new_reader},
     {Py_tp_dealloc, free_reader},
     {Py_tp_methods, methods},

@@ -1,4 +1,5 @@
-/* Reads CPU tensors straight from Python objects: addresses and sizes through DLPack, digests through native/. */
+/* Reads tensors straight from Python objects: addresses and sizes through DLPack; digests of those in CPU memory through
+ * native/, tables of the others for kernels (native/cuda/digest_body.h). */
 #ifndef SAMEBITS_READER_H
 #define SAMEBITS_READER_H
 
@@ -11,7 +12,7 @@
 
 /* Changes when something that Python uses is changed or removed, so that a stale module is never used. Python asks
  * whether `append` is there. */
-#define SB_READER_ABI 6
+#define SB_READER_ABI 7
 
 extern PyType_Spec sb_reader_spec;
 extern PyType_Spec sb_memory_spec;

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,11 +19,13 @@ from samebits._cuda.driver import DriverError, load_kernels
 from samebits._cuda.nvrtc import CompileError, compile_kernels
 from samebits._cuda.sources import read_sources
 from samebits.digest import _definition as d
+from samebits.digest import native
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from samebits._cuda.driver import Kernel
+    from samebits._reader import Reader
 
 # As native/cuda/digest_body.h has them.
 _UNIT = 64 * d.BLOCK
@@ -34,6 +37,8 @@ _FIELDS = 5
 _BLOCKS_PER_PROCESSOR = 8
 _FINISHING_THREADS = 64
 _PLAIN_TYPES = frozenset((torch.Tensor, torch.nn.Parameter))
+_DLPACK_CUDA = 2
+_WORD = struct.Struct("=q")
 _CODES = {getattr(torch, name): code for name, (code, _) in d.DTYPES.items() if hasattr(torch, name)}
 
 
@@ -55,7 +60,9 @@ def _open(index: int) -> CudaBackend | None:
             add, finish = load_kernels(code, _KERNELS)
         except (CompileError, DriverError):
             return None
-    return CudaBackend(index, add, finish, _BLOCKS_PER_PROCESSOR * properties.multi_processor_count)
+    library = native.load()
+    reader = None if library is None else native.open_reader(library)
+    return CudaBackend(index, (add, finish), _BLOCKS_PER_PROCESSOR * properties.multi_processor_count, reader)
 
 
 @dataclass(frozen=True)
@@ -99,19 +106,22 @@ class _Rows:
         self._sizes += shape
         self._units.append(self._units[-1] + -(-n_bytes // _UNIT))
 
-    def table(self, device: torch.device) -> _Table:
-        """Return the table, on its way to the device."""
-        numbers = array("q", [*self._rows, *self._units, *self._sizes])
-        words = _pinned(len(numbers))
-        ctypes.memmove(words.data_ptr(), numbers.buffer_info()[0], 8 * len(numbers))
-        count = len(self._units) - 1
-        return _Table(
-            words=words.to(device, non_blocking=True),
-            sums=torch.empty(count * _WORDS_OF_SUMS, dtype=torch.int64, device=device),
-            out=_pinned(2 * count),
-            count=count,
-            units=self._units[-1],
-        )
+    def words(self) -> bytes:
+        """Return all words, as the kernels read them."""
+        return array("q", [*self._rows, *self._units, *self._sizes]).tobytes()
+
+
+def _table(words: bytes, count: int, device: torch.device) -> _Table:
+    """Return the table of that many tensors, on its way to the device."""
+    pinned = _pinned(len(words) // 8)
+    ctypes.memmove(pinned.data_ptr(), words, len(words))
+    return _Table(
+        words=pinned.to(device, non_blocking=True),
+        sums=torch.empty(count * _WORDS_OF_SUMS, dtype=torch.int64, device=device),
+        out=_pinned(2 * count),
+        count=count,
+        units=_WORD.unpack_from(words, _WORD.size * (_FIELDS + 1) * count)[0],
+    )
 
 
 class CudaBackend:
@@ -119,17 +129,20 @@ class CudaBackend:
 
     Args:
         index: of the device.
-        add: adds the blocks of all tensors to their sums.
-        finish: closes the digests.
+        kernels: the one that adds the blocks of all tensors to their sums, the one that closes the digests.
         max_blocks: how many thread blocks a launch has at most.
+        reader: reads plain tensors without calls of Python; None where there is none.
     """
 
     name = "cuda"
 
-    def __init__(self, index: int, add: Kernel, finish: Kernel, max_blocks: int) -> None:
+    def __init__(
+        self, index: int, kernels: tuple[Kernel, Kernel], max_blocks: int, reader: Reader | None = None
+    ) -> None:
         self._index, self._device = index, torch.device("cuda", index)
-        self._add, self._finish = add, finish
+        self._add, self._finish = kernels
         self._max_blocks = max_blocks
+        self._reader = reader
 
     def digest_tensors(self, tensors: Sequence[torch.Tensor]) -> bytes:
         """See `Backend`."""
@@ -140,7 +153,7 @@ class CudaBackend:
             kept = [_in_order(tensor) for tensor in tensors]  # until the kernels have ended
             for t in kept:
                 rows.add(t.data_ptr(), t.numel() * t.element_size(), _CODES[t.dtype], t.shape)
-            digests = self._run(rows.table(self._device))
+            digests = self._run(_table(rows.words(), len(kept), self._device))
         del kept
         return digests
 
@@ -151,13 +164,13 @@ class CudaBackend:
 
     def observe_plain(self, tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes] | None:
         """See `Backend`."""
-        table = self._described(tensors)
-        if table is None:
+        described = self._described(tensors)
+        if described is None:
             return None
-        rows, kinds, bases = table
+        words, kinds, bases = described
         with torch.no_grad(), torch.cuda.device(self._index):
-            digests = self._run(rows.table(self._device))
-        return digests, array("q", kinds).tobytes(), array("q", bases).tobytes()
+            digests = self._run(_table(words, len(tensors), self._device))
+        return digests, kinds, bases
 
     def prepare(self, tensors: tuple[torch.Tensor, ...]) -> Callable[[], bytes | None]:
         """See `Backend`."""
@@ -169,18 +182,23 @@ class CudaBackend:
         if described is None:
             return None
         with torch.no_grad(), torch.cuda.device(self._index):
-            return described[0].table(self._device)
+            return _table(described[0], len(tensors), self._device)
 
     def digest_table(self, table: _Table) -> bytes:
         """Return 16 bytes for each tensor of a table."""
         with torch.no_grad(), torch.cuda.device(self._index):
             return self._run(table)
 
-    def _described(self, tensors: Sequence[torch.Tensor]) -> tuple[_Rows, list[int], list[int]] | None:
-        """Return the rows of plain tensors, a key of dtypes and shapes, and where the storages begin.
+    def _described(self, tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes] | None:
+        """Return the words of plain tensors, a key of dtypes and shapes, and where the storages begin.
 
-        A hot path of recording, hence one loop with few calls.
+        A hot path of recording. Tensors that the reader leaves to Python are looked at once more.
         """
+        listed = tensors if type(tensors) in (list, tuple) else list(tensors)
+        read = None if self._reader is None else self._reader.rows(listed, _DLPACK_CUDA, self._index, _UNIT)
+        return self._described_here(listed) if read is None else read
+
+    def _described_here(self, tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes] | None:
         rows = _Rows()
         kinds: list[int] = []
         bases: list[int] = []
@@ -198,7 +216,7 @@ class CudaBackend:
                 bases.append(address - int(t.storage_offset()) * width if address else 0)
         except RuntimeError:  # sparse, nested, in a transform: no address or no sizes
             return None
-        return rows, kinds, bases
+        return rows.words(), array("q", kinds).tobytes(), array("q", bases).tobytes()
 
     def _run(self, table: _Table) -> bytes:
         sums, words, count = table.sums.zero_(), table.words.data_ptr(), table.count

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from samebits._reader import Reader, Scanner
 
-BINDINGS_ABI = 6
+BINDINGS_ABI = 7
 
 
 def load_module() -> Any:
@@ -32,7 +32,7 @@ def load_module() -> Any:
 
 
 def open_reader(library: NativeLibrary) -> Reader | None:
-    """Return a digester of plain CPU tensors of the common dtypes; None where there can be none.
+    """Return a reader of plain tensors of the common dtypes; None where there can be none.
 
     It learns addresses and sizes through DLPack's C exchange (`__dlpack_c_exchange_api__`, DLPack 1.3), which
     torch has from 2.10 on.

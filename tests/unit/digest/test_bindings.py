@@ -5,7 +5,7 @@ from array import array
 import pytest
 import torch
 
-from samebits.digest import _definition
+from samebits.digest import _cuda_backend, _definition
 from samebits.digest._native_backend import NativeBackend
 from samebits.digest._torch_backend import NoReader
 from samebits.digest.native import load, open_reader
@@ -112,3 +112,64 @@ def test_anything_but_a_list_is_refused():
     for method in (READER.digests, READER.observe, READER.bases):
         with pytest.raises(TypeError, match="list or tuple"):
             method(torch.zeros(2))
+
+
+DLPACK_CPU, UNIT = 1, 1 << 16
+
+
+def table(listed, device=0):
+    """The words for kernels, as C writes them."""
+    read = READER.rows(listed, DLPACK_CPU, device, UNIT)
+    return None if read is None else read[0]
+
+
+def table_in_python(listed):
+    """The same as Python writes them."""
+    rows = _cuda_backend._Rows()
+    for t in listed:
+        rows.add(t.data_ptr(), t.numel() * t.element_size(), _cuda_backend._CODES[t.dtype], t.shape)
+    return rows.words()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64", "bool", "int64", "uint8", "float64"])
+def test_tables_for_kernels(dtype):
+    whole = torch.ones(64, 1, 40, 20, dtype=getattr(torch, dtype))
+    listed = [
+        whole,
+        whole[3],
+        whole[:0],
+        whole[2, 0, 1, 1],
+        whole[:, :, :1, :1][5],
+        torch.ones(3),
+        whole[5:7],
+    ]
+
+    assert table(listed) == table_in_python(listed)
+    assert READER.rows(listed, DLPACK_CPU, 0, UNIT)[1:] == READER.observe(listed)[1:]
+    assert table([]) == table_in_python([])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        torch.ones(3, 4).t(),
+        torch.ones(4)[::2],
+        torch.ones(1).expand(5),
+        torch.ones(2, dtype=torch.complex64).conj(),
+        torch.zeros(2).as_subclass(Wrapper),
+        torch.zeros(2).to_sparse(),
+        torch.zeros(2, dtype=torch.float8_e4m3fn),
+        torch._efficientzerotensor(2),
+        torch.zeros([1] * 13),
+    ],
+    ids=lambda tensor: str(tensor.layout),
+)
+def test_tensors_that_no_table_holds(other):
+    assert table([torch.ones(2), other]) is None
+
+
+def test_tables_are_of_one_device():
+    assert table([torch.ones(2)], device=1) is None
+    assert READER.rows([torch.ones(2)], 2, 0, UNIT) is None
+    with pytest.raises(TypeError, match="list or tuple"):
+        READER.rows(torch.ones(2), DLPACK_CPU, 0, UNIT)
