@@ -176,13 +176,15 @@ class CudaBackend:
         """See `Backend`."""
         return _Prepared(self, tensors).digest
 
-    def make_table(self, tensors: Sequence[torch.Tensor]) -> _Table | None:
+    def words_of(self, tensors: Sequence[torch.Tensor]) -> bytes | None:
         """Return what the kernels are told; None if some are not plain or their contents not in order."""
         described = self._described(tensors)
-        if described is None:
-            return None
+        return None if described is None else described[0]
+
+    def make_table(self, words: bytes, count: int) -> _Table:
+        """Return the table that holds those words of that many tensors."""
         with torch.no_grad(), torch.cuda.device(self._index):
-            return _table(described[0], len(tensors), self._device)
+            return _table(words, count, self._device)
 
     def digest_table(self, table: _Table) -> bytes:
         """Return 16 bytes for each tensor of a table."""
@@ -238,16 +240,18 @@ class _Prepared:
     def __init__(self, backend: CudaBackend, tensors: tuple[torch.Tensor, ...]) -> None:
         self._backend, self._tensors = backend, tensors
         self._table: _Table | None = None
-        self._seen: list[object] = []
+        self._words = b""
 
     def digest(self) -> bytes | None:
         """Return 16 bytes for each tensor; None where one is not a plain one of the device."""
         if torch.cuda.is_current_stream_capturing():
             return None
-        layout: list[object] = [x for t in self._tensors for x in (t.data_ptr(), t.dtype, t.shape)]
-        if layout != self._seen:
-            self._table, self._seen = self._backend.make_table(self._tensors), layout
-        return None if self._table is None else self._backend.digest_table(self._table)
+        words = self._backend.words_of(self._tensors)
+        if words is None:
+            return None
+        if self._table is None or words != self._words:
+            self._table, self._words = self._backend.make_table(words, len(self._tensors)), words
+        return self._backend.digest_table(self._table)
 
 
 def _pinned(size: int) -> torch.Tensor:
