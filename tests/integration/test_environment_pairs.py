@@ -161,7 +161,9 @@ def make_project(folder: Path) -> Path:
 
 
 def run(folder: Path, record: Path, pair: Pair, cache: Path) -> None:
-    environment = {"PYTHONPATH": "packages", **os.environ, "SAMEBITS_CACHE": str(cache), **pair.variables}
+    given = {name for each in PAIRS.values() for name in each.variables}  # may be set here too
+    inherited = {name: value for name, value in os.environ.items() if name not in given}
+    environment = {"PYTHONPATH": "packages", **inherited, "SAMEBITS_CACHE": str(cache), **pair.variables}
     command = [sys.executable, "-m", "samebits", "run", "--record", str(record), *pair.options, "train.py"]
     done = subprocess.run(
         [*command, *pair.arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False

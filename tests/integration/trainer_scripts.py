@@ -233,6 +233,7 @@ with state:
             if not o.resume and (rank == 0 or not o.alone):
                 accelerator.save_state(f"saved/step={step}")
 finish(state.guard, dict(model.state_dict()), optimizer.state_dict(), loss)
+accelerator.end_training()  # else a rank that ends while another one waits may abort
 """
 )
 
