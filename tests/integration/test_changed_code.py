@@ -98,6 +98,30 @@ for _ in range(4):
     assert any("train.py changed after the runs were compared" in note for note in found["notes"])
 
 
+def test_a_lock_of_code_that_was_edited_between_its_runs_is_refused(tmp_path):
+    write(tmp_path, "settings.py")
+
+    done = samebits("lock", "train.py", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "settings changed while the runs were made" in done.stderr
+    assert not (tmp_path / "samebits.lock").exists()
+
+
+def test_a_check_does_not_call_an_edit_chance(tmp_path):
+    write(tmp_path, "settings.py")
+    (tmp_path / "once").unlink()
+    assert samebits("lock", "train.py", cwd=tmp_path).returncode == 0
+    (tmp_path / "settings.py").write_text("RATE = 0.125 + 0.25\n")
+    (tmp_path / "once").touch()
+
+    done = samebits("check", "--json", cwd=tmp_path)
+    (entry,) = json.loads(done.stdout)["entries"]
+
+    assert (entry["verdict"], entry["blame"], done.returncode) == ("different", None, 1)
+    assert "settings changed while the runs were made" in str(entry)
+
+
 def test_code_that_a_run_writes_and_then_imports_was_not_edited(tmp_path):
     (tmp_path / "train.py").write_text(
         "import torch\nopen('made.py', 'w').write('X = 3')\nimport made\nprint(torch.ones(2) * made.X)\n"

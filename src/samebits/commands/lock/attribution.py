@@ -14,7 +14,7 @@ from samebits.commands.lock.entry import here_as_locked
 from samebits.commands.lock.old_code import Repository
 from samebits.commands.lock.operations import compared, traced
 from samebits.commands.lock.outcome import Blame, Obstacle, Proof
-from samebits.commands.lock.recipe import explained, run, run_failure
+from samebits.commands.lock.recipe import explained, refuse_edited, run, run_failure
 from samebits.commands.lock.settings import settings_of_lock, those_needed
 from samebits.commands.lock.trees import Trees
 from samebits.comparison.environments import compare_environments
@@ -34,7 +34,7 @@ def attribute(case: Case) -> EntryResult:
 
     Raises:
         SamebitsError: a run cannot be started, or its record cannot be read; the second run failed
-            (`lock-run-failed`).
+            (`lock-run-failed`); the code was changed between the runs (`code-changed`).
         KeyboardInterrupt: by Ctrl-C.
     """
     case.announce("a second run, to see whether the bits are chance")
@@ -42,6 +42,8 @@ def attribute(case: Case) -> EntryResult:
     if again.failed:
         raise run_failure(again)
     if not case.gives_same(again):
+        if case.result.run is not None:
+            refuse_edited(case.result.run, again)
         return _nondeterminism(case)
     case = replace(case, result=with_environments(case.result))
     if case.result.inputs:

@@ -14,7 +14,14 @@ from samebits.commands.lock.attribution import attribute
 from samebits.commands.lock.case import Case
 from samebits.commands.lock.entry import LockEntry, first_mismatch, here_as_locked
 from samebits.commands.lock.outcome import EntryResult
-from samebits.commands.lock.recipe import Recipe, check_script, run, run_failure, run_operations
+from samebits.commands.lock.recipe import (
+    Recipe,
+    check_script,
+    refuse_edited,
+    run,
+    run_failure,
+    run_operations,
+)
 from samebits.environment import fact_at
 from samebits.errors import SamebitsError
 from samebits.verification.preconditions import check_writable
@@ -143,6 +150,7 @@ def make_entry(entry: LockEntry, lock: LockFile, options: CheckOptions) -> LockE
     if again.failed:
         raise run_failure(again)
     if first_mismatch(made.rows, again.rows) is not None:
+        refuse_edited(made, again)
         raise _not_repeatable(entry, made, again)
     written = replace(
         entry,
