@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from samebits._runtime.child_bootstrap import python_code
 from samebits._runtime.package import LOCATION
-from samebits._text.printable import printable_lines
+from samebits._text.printable import printable, printable_lines
 from samebits.errors import SamebitsError
 from samebits.records.creation import fold
 from samebits.records.reader import RecordReader
@@ -115,7 +115,7 @@ def ending_text(record: Path, shown: str) -> str:
         record: where it is.
         shown: what the user calls it.
     """
-    info = read_info(record)
+    info, shown = read_info(record), printable(shown)
     if info is None:
         return f"no record was written in {shown}"
     if info.status == "running":
