@@ -1,16 +1,17 @@
 #!/bin/bash
-# The golden digests of portable mode on aarch64, under qemu-user, with torch 2.8 (another release than the tests' own).
-# Debian or Ubuntu on x86-64, as root (apt); about 250 MB of downloads, and ten minutes of emulation.
+# Builds the wheel for aarch64 and runs it under qemu-user with torch 2.8 (another release than the tests' own): the
+# digests of tensors, `samebits verify`, and the golden digests of portable mode.
+# Debian or Ubuntu on x86-64, as root (apt); about 250 MB of downloads, and a quarter of an hour of emulation.
 #
-#     bash tests/golden/arm.sh [FOLDER] [MODEL ...]
+#     PYTHON=.venv/bin/python bash tests/golden/arm.sh [FOLDER] [MODEL ...]
 #
-# Prints the digests that differ from tests/golden/portable.json; status 0 when none does.
+# PYTHON has setuptools and wheel. Prints the digests that differ from tests/golden/portable.json; status 0 when none does.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 folder=$(realpath -m "${1:-$root/build/arm}")
 shift || true
-suffix=.cpython-311-aarch64-linux-gnu.so
+python=$(realpath -s "${PYTHON:-$root/.venv/bin/python}")
 mkdir -p "$folder"/{debs,system,wheels,site,src}
 
 command -v qemu-aarch64 aarch64-linux-gnu-gcc > /dev/null ||
@@ -29,21 +30,25 @@ fi
 if [ ! -d "$folder/site/torch" ]; then
     python3 -m pip download --quiet --no-deps --python-version 311 --only-binary=:all: --dest "$folder/wheels" \
         --platform manylinux_2_28_aarch64 --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64 --platform any \
-        torch==2.8.0 numpy safetensors typing-extensions sympy mpmath networkx jinja2 markupsafe fsspec filelock
+        torch==2.8.0 numpy safetensors typing-extensions sympy mpmath networkx jinja2 markupsafe fsspec filelock tomli-w
     for wheel in "$folder"/wheels/*.whl; do python3 -m zipfile -e "$wheel" "$folder/site"; done
 fi
 
-rm -rf "$folder/src"
-mkdir -p "$folder/src"
-cp -r "$root/src/samebits" "$folder/src/"
-rm -f "$folder"/src/samebits/*.so
-build=(aarch64-linux-gnu-gcc -O3 -std=gnu11 -fvisibility=hidden -fPIC -shared -pthread)
-exact=(-ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math)
-"${build[@]}" "$root"/native/*.c -o "$folder/src/samebits/_native$suffix"
-"${build[@]}" "${exact[@]}" "$root"/native/portable/*.c -o "$folder/src/samebits/_portable$suffix" -lm
+rm -rf "$folder"/{src,tree,dist}
+mkdir -p "$folder"/{src,tree}
+git -C "$root" archive HEAD | tar -x -C "$folder/tree"
+(cd "$folder/tree" && SAMEBITS_BUILD=native _PYTHON_HOST_PLATFORM=linux-aarch64 \
+    CC=aarch64-linux-gnu-gcc LDSHARED="aarch64-linux-gnu-gcc -shared" \
+    "$python" setup.py -q bdist_wheel --plat-name linux_aarch64 --dist-dir "$folder/dist")
+"$python" -m zipfile -e "$folder"/dist/samebits-*-cp310-abi3-linux_aarch64.whl "$folder/src"
 
-qemu-aarch64 -L "$folder/system" \
-    -E LD_LIBRARY_PATH="$folder/system/usr/lib/aarch64-linux-gnu:$folder/system/lib/aarch64-linux-gnu" \
-    -E PYTHONPATH="$folder/src:$folder/site" -E PYTHONHOME="$folder/system/usr" \
-    "$folder/system/usr/bin/python3.11" "$here/compute.py" "$@" > "$folder/digests.json"
-python3 "$here/differences.py" "$folder/digests.json"
+arm() {
+    qemu-aarch64 -L "$folder/system" \
+        -E LD_LIBRARY_PATH="$folder/system/usr/lib/aarch64-linux-gnu:$folder/system/lib/aarch64-linux-gnu" \
+        -E PYTHONPATH="$folder/src:$folder/site" -E PYTHONHOME="$folder/system/usr" \
+        "$folder/system/usr/bin/python3.11" "$@"
+}
+
+arm "$here/arm_wheel.py"
+arm "$here/compute.py" "$@" > "$folder/digests.json"
+"$python" "$here/differences.py" "$folder/digests.json"
