@@ -1,6 +1,6 @@
 """What an installed wheel does on the machine that runs this, without starting processes.
 
-Its compiled parts are there, digests are those of torch's operations, and trainings are recorded and compared.
+Its compiled parts are there, digests are those of torch, and trainings are recorded and compared.
 """
 
 from __future__ import annotations
