@@ -131,3 +131,16 @@ def test_code_that_a_run_writes_and_then_imports_was_not_edited(tmp_path):
     with RecordReader(tmp_path / "a.sbr") as a:
         assert a.info.notes == ()
         assert "made" in a.info.environment["code"]
+
+
+def test_what_samebits_reads_at_the_first_step_is_no_data_of_the_run(tmp_path):
+    (tmp_path / "train.py").write_text(TRAIN.format(imports="", rate="0.25", once="never", edited="train.py"))
+
+    for record in ("a.sbr", "b.sbr"):
+        done = samebits(
+            "run", "--record", record, "train.py", cwd=tmp_path, SAMEBITS_CACHE=str(tmp_path / "cache")
+        )
+        assert done.returncode == 0
+
+    with RecordReader(tmp_path / "a.sbr") as a, RecordReader(tmp_path / "b.sbr") as b:
+        assert a.info.environment["data"]["files"] == b.info.environment["data"]["files"] == {}

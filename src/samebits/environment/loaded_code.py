@@ -32,8 +32,8 @@ class LoadedCode:
             self._read(_name_of(script), script)
 
     def look(self) -> None:
-        """Read the modules that were imported since the last call."""
-        for name, path in local_modules(self.script).items():
+        """Read the modules that were imported since the last call; no other file is opened."""
+        for name, path in _modules_outside(self.script).items():
             shown = _name_of(path) if name == "__main__" else name
             if shown not in self._code:
                 self._read(shown, path)
@@ -41,10 +41,13 @@ class LoadedCode:
     def collect(self) -> dict[str, FileDigest]:
         """Return the contents of all code so far: of the script by its name, of modules by theirs."""
         self.look()
+        packaged = packaged_modules()
+        for name in [name for name, (path, _) in self._files.items() if os.path.realpath(path) in packaged]:
+            del self._code[name], self._files[name]
         return dict(sorted(self._code.items()))
 
     def changed(self) -> tuple[str, ...]:
-        """Return the names of the code whose file is no longer what was read."""
+        """Return the names of the code, as of `collect`, whose file is no longer what was read."""
         return tuple(name for name in self._code if self._is_changed(name))
 
     def _read(self, name: str, path: str) -> None:
@@ -74,13 +77,19 @@ def local_modules(script: str = "") -> dict[str, str]:
     Args:
         script: as of `LoadedCode`.
     """
-    installed, packaged = installed_folders(), packaged_modules()
+    packaged = packaged_modules()
+    return {name: path for name, path in _modules_outside(script).items() if path not in packaged}
+
+
+def _modules_outside(script: str) -> dict[str, str]:
+    """Return the real path of each imported module that lies in no folder of installed packages."""
+    installed = installed_folders()
     paths = {"__main__": os.path.realpath(script)} if os.path.isfile(script) else {}
     for name, module in list(sys.modules.items()):
         file = vars(module).get("__file__") if hasattr(module, "__dict__") else None
         if not isinstance(file, str) or name.partition(".")[0] in ("samebits", "__mp_main__"):
             continue
         path = os.path.realpath(file)
-        if path.endswith((".py", ".so", ".pyd")) and not path.startswith(installed) and path not in packaged:
+        if path.endswith((".py", ".so", ".pyd")) and not path.startswith(installed):
             paths[name] = path
     return paths
