@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +15,9 @@ from samebits.cli.executor_options import chosen_executor
 from samebits.cli.lock import check_options
 from samebits.cli.output import STATUS
 from samebits.cli.terminal import Phases, style_of, write
-from samebits.commands.lock.checking import check_entry, check_in_job, make_entry, tell_nobody
+from samebits.commands.lock.checking import check_entry, check_in_job, make_entry, tell_nobody, write_entries
 from samebits.commands.lock.entry import first_mismatch
-from samebits.commands.lock.file import DEFAULT, read_lock, write_lock
+from samebits.commands.lock.file import DEFAULT, read_lock
 from samebits.commands.lock.old_code import Repository
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.executors.jobs import results_of
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from samebits.commands.lock.outcome import EntryResult
     from samebits.comparison.results import Verdict
 
+_BEGINNING = 512  # bytes
 _ORDER: tuple[Verdict, ...] = ("not_judged", "different", "identical")
 
 
@@ -46,6 +48,8 @@ def check_lock(options: argparse.Namespace) -> int:
         SamebitsError: as of `read_lock`; an entry does not exist (`lock-entry`); a report cannot be written
             (`report-unwritable`).
     """
+    _refuse_report(options.junit, "--junit", b"<testsuites")
+    _refuse_report(options.sarif, "--sarif", b"sarif")
     lock = read_lock(options.lock or DEFAULT)
     entries = _chosen(lock, options.what)
     phases = Phases(sys.stderr)
@@ -115,10 +119,7 @@ def _update(lock: LockFile, entries: Sequence[LockEntry], how: CheckOptions) -> 
     Raises:
         SamebitsError: as of `make_entry`; nothing is written then.
     """
-    updated = lock
-    for entry in entries:
-        updated = updated.with_entry(make_entry(entry, lock, how))
-    write_lock(updated)
+    updated = write_entries(lock, [make_entry(entry, lock, how) for entry in entries])
     for entry in entries:
         changed = first_mismatch(entry.rows, updated.entries[entry.name].rows) is not None
         what = "written again, with other bits" if changed else "written again; its bits are the same"
@@ -135,10 +136,41 @@ def _write_reports(options: argparse.Namespace, lock: LockFile, results: Sequenc
         _write(options.sarif, sarif.render(results, root, str(lock.folder)).encode())
 
 
+def _refuse_report(path: str | None, option: str, mark: bytes) -> None:
+    """Refuse a path before the runs where no report can be written, or which holds something else.
+
+    Args:
+        path: where the report goes; None or empty for none.
+        option: that names it.
+        mark: what the beginning of each report holds.
+
+    Raises:
+        SamebitsError: `report-unwritable`.
+    """
+    if not path:
+        return
+    try:
+        if os.path.lexists(path):
+            with files.open_to_read(path) as file:
+                head = file.read(_BEGINNING)
+                if head and mark not in head:
+                    message = f"{path} is there and is no such report: not overwritten; give another {option}"
+                    raise SamebitsError(printable(message), slug="report-unwritable")
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=Path(path).parent):
+            pass
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: str, error: OSError) -> SamebitsError:
+    message = f"cannot write the report {path}: {error.strerror or error}"
+    return SamebitsError(printable(message), slug="report-unwritable")
+
+
 def _write(path: str, data: bytes) -> None:
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         files.write_whole(path, data, mode=files.SHARED)
     except OSError as error:
-        message = f"cannot write the report {path}: {error.strerror or error}"
-        raise SamebitsError(message, slug="report-unwritable") from None
+        raise _unwritable(path, error) from None

@@ -18,9 +18,9 @@ from samebits.cli.options import (
 )
 from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import Phases, write
-from samebits.commands.lock.checking import CheckOptions, make_entry
+from samebits.commands.lock.checking import CheckOptions, make_entry, write_entries
 from samebits.commands.lock.entry import LockEntry, own_command
-from samebits.commands.lock.file import DEFAULT, LockFile, check_name, read_lock, write_lock
+from samebits.commands.lock.file import DEFAULT, LockFile, check_name, read_lock
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, target_name
 from samebits.verification.preconditions import check_target
@@ -106,8 +106,8 @@ class LockCommand:
             made = make_entry(entry, lock, check_options(options, phases))
         finally:
             phases.clear()
-        write_lock(lock.with_entry(made))
-        write(f"samebits: {made.steps} steps of {name} are locked in {lock.path}", sys.stderr)
+        write_entries(lock, [made])
+        write(f"samebits: {made.entry.steps} steps of {name} are locked in {lock.path}", sys.stderr)
         return EXIT_IDENTICAL
 
 

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits._runtime.package import __version__
+from samebits._text.files import SHARED, write_whole
+from samebits._text.printable import printable
 from samebits.commands.lock.attribution import attribute
 from samebits.commands.lock.case import Case
 from samebits.commands.lock.entry import LockEntry, first_mismatch, here_as_locked
+from samebits.commands.lock.file import read_lock, write_lock
 from samebits.commands.lock.outcome import EntryResult
 from samebits.commands.lock.recipe import (
     Recipe,
@@ -27,6 +30,8 @@ from samebits.errors import SamebitsError
 from samebits.verification.preconditions import check_writable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from samebits.commands.lock.case import Announce
     from samebits.commands.lock.file import LockFile
     from samebits.commands.lock.recipe import LockRun
@@ -122,8 +127,51 @@ def _checked(lock: LockFile, entry: LockEntry, options: CheckOptions) -> EntryRe
         return replace(result, error=(str(error), error.slug))
 
 
-def make_entry(entry: LockEntry, lock: LockFile, options: CheckOptions) -> LockEntry:
-    """Run a command twice, and return an entry that holds what it gave; write the record beside the lock.
+@dataclass(frozen=True)
+class MadeEntry:
+    """An entry that is to be written.
+
+    Args:
+        entry: of the lock file.
+        trace: the record that goes beside the file; None if none does.
+    """
+
+    entry: LockEntry
+    trace: Path | None
+
+
+def write_entries(lock: LockFile, made: Sequence[MadeEntry]) -> LockFile:
+    """Write entries into a lock file as it is now, then the records beside it, and return the file.
+
+    Raises:
+        SamebitsError: it cannot be written; `lock-unwritable`. Then no record was touched.
+    """
+    if lock.path.is_file():  # another `samebits lock` may have ended meanwhile
+        lock = read_lock(lock.path)
+    for each in made:
+        lock = lock.with_entry(each.entry)
+    write_lock(lock)
+    for each in made:
+        _put_trace(each.trace, lock.trace(each.entry.name))
+    return lock
+
+
+def _put_trace(trace: Path | None, path: Path) -> None:
+    try:
+        if trace is None:
+            path.unlink(missing_ok=True)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, trace.read_bytes(), mode=SHARED)
+    except OSError as error:
+        message = (
+            f"cannot write {printable(str(path))}, which goes beside the lock: {error.strerror or error}"
+        )
+        raise SamebitsError(message, slug="lock-unwritable") from None
+
+
+def make_entry(entry: LockEntry, lock: LockFile, options: CheckOptions) -> MadeEntry:
+    """Run a command twice, and return an entry that holds what it gave; nothing is written.
 
     Args:
         entry: its name, command and control; with as many steps in its trace as are wanted.
@@ -160,7 +208,8 @@ def make_entry(entry: LockEntry, lock: LockFile, options: CheckOptions) -> LockE
         commit=str(fact_at(made.info.environment, "source", "commit") or ""),
         samebits=__version__,
     )
-    return replace(written, trace=_write_trace(written, lock, recipe, options))
+    trace, steps = _traced(written, recipe, options)
+    return MadeEntry(replace(written, trace=steps), trace)
 
 
 def _not_repeatable(entry: LockEntry, made: LockRun, again: LockRun) -> SamebitsError:
@@ -174,12 +223,10 @@ def _not_repeatable(entry: LockEntry, made: LockRun, again: LockRun) -> Samebits
     return SamebitsError(message, slug="lock-not-repeatable")
 
 
-def _write_trace(entry: LockEntry, lock: LockFile, recipe: Recipe, options: CheckOptions) -> int:
-    """Record the operations of the first steps beside the lock, and return how many steps that has."""
-    path = lock.trace(entry.name)
-    path.unlink(missing_ok=True)
+def _traced(entry: LockEntry, recipe: Recipe, options: CheckOptions) -> tuple[Path | None, int]:
+    """Record the operations of the first steps, and return the record and how many steps that has."""
     if not entry.trace:
-        return 0
+        return None, 0
     options.announce(f"{entry.name}: the operations of its first steps")
     most = entry.trace if entry.max_steps is None else min(entry.trace, entry.max_steps)
     made = run_operations(replace(recipe, max_steps=most, output="nothing"), "trace")
@@ -188,10 +235,8 @@ def _write_trace(entry: LockEntry, lock: LockFile, recipe: Recipe, options: Chec
         why = "is too large to keep"
     if why:
         options.announce(f"{entry.name}: the record of its operations {why}; the lock goes without it")
-        return 0
-    path.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(made.record, path)
-    return most
+        return None, 0
+    return Path(made.record), most
 
 
 def _prepare(records: Path) -> None:

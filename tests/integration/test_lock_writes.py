@@ -1,0 +1,86 @@
+"""What `lock` and `check` write: the lock file, records beside it, reports. Nothing else is lost or replaced."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from cli_support import samebits
+
+from samebits.commands.lock.checking import MadeEntry, write_entries
+from samebits.commands.lock.entry import END, LockEntry, LockRow
+from samebits.commands.lock.file import LockFile, read_lock
+from samebits.commands.lock.operations import _agree
+
+TRAIN = """
+import torch
+open("ran", "w").close()
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    model(torch.ones(8, 4)).square().mean().backward()
+    optimizer.step()
+"""
+
+
+def row(step, state="a" * 32):
+    """A row of one step."""
+    return LockRow(step, step, state, "", ())
+
+
+def made(name, path=None):
+    """An entry that is to be written."""
+    return MadeEntry(LockEntry(name, ("x.py",), None, 1, (row(0), row(END))), path)
+
+
+def test_an_update_that_fails_leaves_everything_as_it_was(tmp_path):
+    for name in ("train.py", "z.py"):
+        (tmp_path / name).write_text(TRAIN)
+        assert samebits("lock", name, cwd=tmp_path).returncode == 0
+    files = [tmp_path / "samebits.lock", *(tmp_path / "samebits.lock.d").iterdir()]
+    before = {path: path.read_bytes() for path in files}
+    assert len(before) == 3
+    (tmp_path / "train.py").write_text(TRAIN.replace("0.1", "0.3"))
+    (tmp_path / "z.py").write_text("raise SystemExit(3)\n")
+
+    done = samebits("check", "--update", "train", "z", cwd=tmp_path)
+
+    assert done.returncode == 2, done.stderr
+    assert {path: path.read_bytes() for path in files} == before
+
+
+def test_an_entry_that_another_process_wrote_meanwhile_is_kept(tmp_path):
+    path = tmp_path / "samebits.lock"
+    empty = LockFile(path, {})
+    write_entries(empty, [made("one")])
+    write_entries(empty, [made("two")])
+
+    assert set(read_lock(path).entries) == {"one", "two"}
+
+
+def test_a_record_beside_the_lock_counts_only_with_its_bits():
+    entry = made("one").entry
+
+    assert _agree(entry, [row(0)])
+    assert not _agree(entry, [row(0, "b" * 32)])
+    assert _agree(entry, [LockRow(0, 3, "b" * 32, "", ())])
+
+
+@pytest.mark.parametrize("option", ["--junit", "--sarif"])
+def test_reports_replace_only_reports(option, tmp_path):
+    (tmp_path / "train.py").write_text(TRAIN)
+    assert samebits("lock", "train.py", cwd=tmp_path).returncode == 0
+    os.remove(tmp_path / "ran")
+    for target in ("train.py", "samebits.lock", ".", "/proc/x/report"):
+        done = samebits("check", option, target, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "report" in done.stderr
+        assert not (tmp_path / "ran").exists()
+    assert (tmp_path / "train.py").read_text() == TRAIN
+
+    (tmp_path / "report").touch()
+    for _ in range(2):
+        assert samebits("check", option, "report", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "report").stat().st_size
