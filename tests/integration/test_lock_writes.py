@@ -1,4 +1,4 @@
-"""What `lock` and `check` write: the lock file, records beside it, reports. Nothing else is lost or replaced."""
+"""What `lock` and `check` write: lock file, records beside it, reports. Nothing else is lost or replaced."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def row(step, state="a" * 32):
 
 def made(name, path=None):
     """An entry that is to be written."""
-    return MadeEntry(LockEntry(name, ("x.py",), None, 1, (row(0), row(END))), path)
+    entry = LockEntry(name, ("x.py",), None, 1, (row(0), row(END)), samebits="0")
+    return MadeEntry(entry, path)
 
 
 def test_an_update_that_fails_leaves_everything_as_it_was(tmp_path):
