@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samebits.commands.fresh_process import ask_fresh_process
-from samebits.environment import TAKEN, collect, table_at
+from samebits.environment import HERE, TAKEN, collect, fact_at, table_at
 from samebits.environment.files import digest_data, digest_file
 from samebits.environment.packages import collect_distributions
 from samebits.errors import SamebitsError
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from samebits.environment.files import DataFacts
     from samebits.records.events import RunInfo
 
-HERE = "here"
 _CHILD_CODE = """\
 from samebits.commands.environment_here import main
 main(sys.argv[2:])
@@ -56,6 +56,7 @@ def _wanted(recorded: RunInfo) -> dict[str, Any]:
     return {
         "script": "" if is_module else "".join(recorded.command[:1]),
         "module": "".join(recorded.command[1:2]) if is_module else "",
+        "cuda": bool(fact_at(environment, "torch", "gpus")),
         "code": list(table_at(environment, "code")),
         "data": [name for name in table_at(environment, "data", "files") if not name.endswith("/")],
     }
@@ -69,7 +70,7 @@ def main(arguments: list[str]) -> None:
     """
     answer, wanted = int(arguments[0]), json.loads(arguments[1])
     folder = os.path.dirname(os.path.abspath(wanted["script"])) if wanted["script"] else os.getcwd()
-    _import_torch()
+    _import_torch(cuda=wanted["cuda"])
     facts = collect(Path(folder), switch_values())
     facts = replace(facts, distributions=collect_distributions(), data=_data(wanted["data"]))
     told = {**facts.to_dict(), TAKEN: HERE, "code": _code(wanted, folder)}
@@ -84,13 +85,14 @@ def _data(names: Iterable[str]) -> DataFacts:
     return digest_data([path for path in paths if os.path.isfile(path)], os.getcwd())
 
 
-def _import_torch() -> None:
+def _import_torch(*, cuda: bool) -> None:
+    """Import torch, which may not be there; its facts of GPUs and cuDNN are known once CUDA is in use."""
     import importlib
 
-    try:
-        importlib.import_module("torch")
-    except ImportError:
-        return
+    with suppress(ImportError):
+        torch = importlib.import_module("torch")
+        if cuda and torch.cuda.is_available():
+            torch.cuda.init()
 
 
 def _code(wanted: Mapping[str, Any], folder: str) -> dict[str, Any]:

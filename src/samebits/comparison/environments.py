@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._text.masking import MASK, NOT_RECORDED
 from samebits.comparison.influence_table import influences
-from samebits.environment import TAKEN, fact_at
+from samebits.environment import HERE, TAKEN, fact_at
 from samebits.environment.influence import ANY, OPS, Influence, Results, Strength
 from samebits.switches.startup import HASH_SEED
 from samebits.switches.switch import MIXED
@@ -28,6 +28,8 @@ _COME_LATER = frozenset(("libraries", "packages", "distributions", "variables", 
 _KNOWN_TO_BOTH = frozenset(("switches", "torch"))
 # Tables of which some entries have an influence of their own.
 _TABLES = frozenset((("variables",), ("switches",), ("torch", "threads")))
+# What a script does decides these: its imports, and the flags that it sets.
+_OF_A_RUN = frozenset((("libraries",), ("switches",), ("torch", "switches"), ("torch", "default_dtype")))
 _LONGEST_VALUE = 80
 _MISSING = object()
 _DIGEST_SHOWN = 12
@@ -100,7 +102,10 @@ def compare_environments(a: RunInfo, b: RunInfo, op: str = "") -> EnvironmentCom
     """
     stopped = a.status != b.status and "stopped" in {a.status, b.status}
     first, second = _facts(a), _facts(b)
-    by_control = _set_by_control(a) ^ _set_by_control(b)
+    without_run = HERE in (first.get(TAKEN), second.get(TAKEN))
+    # What control set in a run is not set where nothing ran.
+    both_controls = _set_by_control(a), _set_by_control(b)
+    by_control = both_controls[0] | both_controls[1] if without_run else both_controls[0] ^ both_controls[1]
     facts = _differing(first, second, stopped=stopped)
     pending = {_key(fact): fact for fact in facts if not _is_consequence(fact, by_control)}
     ranked = []
@@ -230,6 +235,7 @@ def _differing(
     """Return the facts that differ, of all that the influences know."""
     seen: set[Path] = set()
     one_was_killed = (first.get(TAKEN) is None) != (second.get(TAKEN) is None)
+    without_run = HERE in (first.get(TAKEN), second.get(TAKEN))
     for influence in influences():
         path = influence.path
         table = path[:-1] if path[-1] == ANY else _table_of(path)
@@ -237,6 +243,8 @@ def _differing(
         if place in seen:
             continue
         seen.add(place)
+        if without_run and place in _OF_A_RUN:
+            continue
         if place == ("variables",) and one_was_killed:
             continue  # the other's are from its end: its script may have set some itself
         if table is None:
@@ -285,6 +293,8 @@ def _table_differences(
         return
     if path == ("data", "files"):
         ours, theirs = _without_moved(ours, theirs)
+        if HERE in (first.get(TAKEN), second.get(TAKEN)):  # only the names of single files are known
+            ours, theirs = ({k: v for k, v in each.items() if not k.endswith("/")} for each in (ours, theirs))
     keys = {*ours} & {*theirs} if both else {*ours, *theirs}
     for key in sorted(keys, key=str):
         values = ours.get(key, _MISSING), theirs.get(key, _MISSING)
@@ -312,7 +322,7 @@ def _entries(facts: Mapping[str, Any], others: Mapping[str, Any], path: Path) ->
 
 def _was_imported(package: Any, facts: Mapping[str, Any]) -> bool:
     """Tell whether a run imported a package; an environment without a run counts every package."""
-    return isinstance(package, dict) and (bool(package.get("imported")) or facts.get(TAKEN) == "here")
+    return isinstance(package, dict) and (bool(package.get("imported")) or facts.get(TAKEN) == HERE)
 
 
 def _package_text(package: Any, other: Any) -> str:

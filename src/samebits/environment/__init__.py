@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samebits.environment.snapshot import (
+    HERE,
     TAKEN,
     Environment,
     StartFacts,
@@ -16,6 +17,7 @@ from samebits.environment.snapshot import (
 )
 
 __all__ = [
+    "HERE",
     "TAKEN",
     "Environment",
     "StartFacts",

@@ -37,6 +37,8 @@ _PREFIXES = (
 )  # fmt: skip
 TAKEN = "taken"
 """A key in facts that are not those of the end of a run: the moment at which they were taken."""
+HERE = "here"
+"""The moment of facts of a machine where nothing ran."""
 
 _SECRETS = ("TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "API_KEY", "ACCESS_KEY", "PRIVATE")
 _LONGEST_VALUE = 300
