@@ -211,9 +211,10 @@ def test_the_one_difference_comes_first(name: str, base: Path, tmp_path: Path) -
 
 
 def test_what_the_record_lacks_of_the_environment_is_said(tmp_path: Path) -> None:
-    """The script took the hash function away that the inventory and the digests of its data need."""
+    """The script took the hash function away that the digests of its modules and of its data need."""
     script = """\
 import hashlib
+import settings
 open("data.txt").read()
 def broken(*_):
     raise LookupError("no sha256 here")
@@ -221,6 +222,7 @@ hashlib.sha256 = broken
 """
     (tmp_path / "train.py").write_text(script)
     (tmp_path / "data.txt").write_text("1")
+    (tmp_path / "settings.py").touch()
 
     command = [sys.executable, "-m", "samebits", "run", "--record", "a.sbr", "train.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120)
