@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from dataclasses import replace
 
 import pytest
 from cli_support import samebits
 
 from samebits.commands.lock.checking import MadeEntry, write_entries
 from samebits.commands.lock.entry import END, LockEntry, LockRow
-from samebits.commands.lock.file import LockFile, read_lock
+from samebits.commands.lock.file import LockFile, read_lock, write_lock
 from samebits.commands.lock.operations import _agree
 
+IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
 TRAIN = """
 import torch
 open("ran", "w").close()
@@ -67,6 +70,37 @@ def test_a_record_beside_the_lock_counts_only_with_its_bits():
     assert _agree(entry, [row(0)])
     assert not _agree(entry, [row(0, "b" * 32)])
     assert _agree(entry, [LockRow(0, 3, "b" * 32, "", ())])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"command": ("-m",)}, {"command": ()}, {"steps": -1}, {"max_steps": -3}, {"trace": -1}],
+    ids=str,
+)
+def test_an_entry_that_cannot_be_run_is_damaged(fields, tmp_path):
+    path = tmp_path / "samebits.lock"
+    write_lock(LockFile(path, {"one": replace(made("one").entry, **fields)}))
+
+    done = samebits("check", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "is no lock file that samebits wrote" in done.stderr
+
+
+def test_a_machine_without_git_is_told_so(tmp_path):
+    (tmp_path / "train.py").write_text(TRAIN)
+    for words in (["init", "-q"], ["add", "."], [*IDENTITY, "commit", "-qm", "one"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True, capture_output=True)
+    assert samebits("run", "--record", "a.sbr", "train.py", cwd=tmp_path).returncode == 0
+    assert samebits("lock", "train.py", cwd=tmp_path).returncode == 0
+    (tmp_path / "train.py").write_text(TRAIN.replace("0.1", "0.3"))
+    (tmp_path / "bin").mkdir()
+
+    rebuilt = samebits("rebuild", "a.sbr", "--into", "out", cwd=tmp_path, PATH=str(tmp_path / "bin"))
+    checked = samebits("check", cwd=tmp_path, PATH=str(tmp_path / "bin"))
+
+    assert "Git is not on the path" in " ".join(rebuilt.stdout.split())
+    assert "git, which has it, is not on the path" in " ".join(checked.stdout.split())
 
 
 @pytest.mark.parametrize("option", ["--junit", "--sarif"])

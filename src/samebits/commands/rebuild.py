@@ -42,6 +42,8 @@ class CodeState(Enum):
     """With the changes since the commit."""
     UNCHANGED = "unchanged"
     """As it was committed: git could not apply the changes."""
+    NO_GIT = "no-git"
+    """There is no git to take it from the repository."""
     MISSING = "missing"
     """The commit is not in the repository."""
     NO_COMMIT = "no-commit"
@@ -215,6 +217,8 @@ def _check_out(facts: Mapping[str, Any], folder: Path, repository: Path) -> Code
     commit = str(fact_at(facts, "source", "commit"))
     if not re.fullmatch(r"[0-9a-f]{40,64}", commit):
         return CodeState.NO_COMMIT
+    if shutil.which("git") is None:
+        return CodeState.NO_GIT
     code = folder / CODE
     code.mkdir()
     if not write_files(repository, commit, code, _MOST_SECONDS):

@@ -31,6 +31,7 @@ TITLES = {
     Blame.UNRECORDED: "not explained",
 }
 _OBSTACLES = {
+    Obstacle.GIT_MISSING: "git, which has it, is not on the path",
     Obstacle.NO_GIT: "the lock file is in no git repository",
     Obstacle.DISTRUSTED: (
         "git does not trust the repository, because another user owns it; "

@@ -36,6 +36,8 @@ def _problems(rebuilt: Rebuilt) -> list[str]:
             "the code. The commit is not in this repository; expected `--repository` with a clone that has "
             "it, or the code in the folder `code`"
         )
+    if rebuilt.code == CodeState.NO_GIT:
+        problems.append("the code. Git is not on the path; install it, or put the code in the folder `code`")
     if rebuilt.code == CodeState.NO_COMMIT:
         problems.append("the code. The record names no commit; put the code in the folder `code`")
     if rebuilt.code == CodeState.UNCHANGED:

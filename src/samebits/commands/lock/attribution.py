@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -99,6 +100,8 @@ def _changed_inputs(case: Case) -> EntryResult:
 
 
 def _old_commit(case: Case, repository: Repository | None) -> tuple[Commit | None, Obstacle]:
+    if repository is None and shutil.which("git") is None:
+        return None, Obstacle.GIT_MISSING
     if repository is None:
         return None, Obstacle.DISTRUSTED if is_distrusted(case.lock.folder) else Obstacle.NO_GIT
     code, here = (

@@ -137,9 +137,22 @@ def _entry(path: Path, name: str, table: Any) -> LockEntry:
         )
         raise SamebitsError(message, slug="lock-edited")
     try:
-        return _decoded(name, rest)
+        return _checked(_decoded(name, rest))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _damaged(path, f"the entry {name} cannot be read ({type(error).__name__}: {error})") from None
+
+
+def _checked(entry: LockEntry) -> LockEntry:
+    """Return an entry that can be run.
+
+    Raises:
+        ValueError: it names no script, or a number in it cannot be.
+    """
+    if not entry.test and entry.command in ((), ("-m",)):
+        raise ValueError("its command names no script")
+    if min(entry.steps, entry.trace, 0 if entry.max_steps is None else entry.max_steps) < 0:
+        raise ValueError("a number of steps below 0")
+    return entry
 
 
 def _decoded(name: str, table: dict[str, Any]) -> LockEntry:

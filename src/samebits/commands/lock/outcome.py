@@ -49,6 +49,9 @@ class Obstacle(StrEnum):
     """Why the old code was not run, or gave no answer."""
 
     NO_GIT = "no-git"
+    """The lock file is in no repository."""
+    GIT_MISSING = "git-missing"
+    """There is no git to ask."""
     DISTRUSTED = "distrusted"
     """Git refuses the repository, which another user owns."""
     SHALLOW = "shallow"
