@@ -221,8 +221,7 @@ class RecordingSession:
     def _look_at_code(self, *_state: object) -> None:
         """Read what was imported before the first step: later, somebody may edit it."""
         if self.recorder.step == 1:
-            with self._noted(RecordedPart.INVENTORY):
-                self._code.look()
+            self._code.look()  # the probe that calls deals with errors, and with what a signal raises
 
     @contextlib.contextmanager
     def _noted(self, part: RecordedPart) -> Iterator[None]:
