@@ -14,6 +14,7 @@ import warnings
 from _thread import get_ident  # bound now: an intervention replaces what the module has
 from dataclasses import dataclass
 from itertools import pairwise
+from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
 from samebits._runtime.package import FOLDER
@@ -22,7 +23,7 @@ from samebits.errors import SamebitsWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator
-    from types import CodeType, FrameType, TracebackType
+    from types import CodeType, TracebackType
 
 _OWN_PACKAGES = frozenset(("builtins", "numpy", "samebits", "torch"))
 _VARARGS = 0x04  # `inspect.CO_VARARGS`, without the import
@@ -74,13 +75,21 @@ def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
 
 def _is_handler(frame: FrameType, interrupted: FrameType) -> bool:
     """Tell whether a function was called with a signal and the frame that it interrupted."""
-    if str(frame.f_globals.get("__name__")).startswith("samebits."):  # it is given frames for other reasons
+    if _is_own(frame):  # it is given frames for other reasons
         return False
     code = frame.f_code
     n_given = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & _VARARGS)
     values = [frame.f_locals.get(name) for name in code.co_varnames[:n_given]]
     values += [part for value in values if type(value) is tuple for part in value]
-    return any(value is interrupted for value in values) and any(isinstance(v, int) for v in values)
+    was_given = any(_leads_to(value, interrupted) for value in values)
+    return was_given and any(isinstance(v, int) for v in values)
+
+
+def _leads_to(value: object, frame: FrameType) -> bool:
+    """Tell whether a value is a frame, or one of a proxy in it, which takes its line out of tracebacks."""
+    while isinstance(value, FrameType) and value is not frame and _is_own(value):
+        value = value.f_back
+    return value is frame
 
 
 def _is_written_in_python(kind: type[BaseException]) -> bool:

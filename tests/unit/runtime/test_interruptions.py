@@ -11,6 +11,7 @@ import threading
 
 import pytest
 
+from samebits._runtime.builtin_proxies import leave_no_line
 from samebits._runtime.frames import ignored, is_from_outside, pass_on
 
 
@@ -81,6 +82,28 @@ def handled():
 def test_what_a_signal_handler_raises_passes(handled, name):
     with pytest.raises((OverTimeError, TimeoutError, ZeroDivisionError)), ignored():
         handled(HANDLERS[name])
+
+
+@pytest.mark.parametrize("name", HANDLERS)
+def test_a_signal_in_a_proxy_that_takes_its_line_out_passes(handled, name):
+    """The frame that the handler is given is then not in the traceback."""
+    source = """
+def call(function, argument):
+    try:
+        return function(argument)
+    except BaseException as error:
+        leave_no_line(error)
+        raise
+"""
+    proxy = {"__name__": "samebits.recording.example", "leave_no_line": leave_no_line}
+    exec(source, proxy)  # noqa: S102 - as if it were one
+
+    def raise_signal(number):
+        proxy["call"](signal.raise_signal, number)
+
+    signal.signal(signal.SIGUSR1, HANDLERS[name])
+    with pytest.raises((OverTimeError, TimeoutError, ZeroDivisionError)), ignored():
+        raise_signal(signal.SIGUSR1)
 
 
 def test_a_handler_that_is_not_one_any_more(handled):
