@@ -167,7 +167,7 @@ def first_difference(a: list[str], b: list[str]) -> list[str]:
     """Return the first op that both lists of `name digest` have in one place, with other digests.
 
     Ops that only one list has, right before it, are added: they were called instead of others, as `ge` for
-    `gt` in a backward pass, and may be where the bits part. None if no op gives other bits.
+    `gt` in a backward pass, and may be where the bits part. Empty if no op gives other bits.
     """
     names = [[row.split()[0] for row in rows] for rows in (a, b)]
     apart: list[str] = []

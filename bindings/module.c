@@ -1,5 +1,5 @@
 /* samebits._reader: the hot paths of recording and of portable mode without calls of Python in between. Everything in it
- * has a twin in Python (digest/_native_backend.py, recording/probes/op_calls.py, records/log.py,
+ * has a twin in Python (digest/_native_backend.py, digest/_cuda_backend.py, recording/probes/op_calls.py, records/log.py,
  * portable/backends/library.py, portable/_scan.py), which is used where this module was not built. */
 #include "reader.h"
 

@@ -95,7 +95,7 @@ for _ in range(4):
     found = json.loads(done.stdout)
 
     assert (found["verdict"], done.returncode) == ("different", 1)
-    assert any("train.py changed after the runs were compared" in note for note in found["notes"])
+    assert any("train.py changed while the runs were made" in note for note in found["notes"])
 
 
 def test_a_lock_of_code_that_was_edited_between_its_runs_is_refused(tmp_path):

@@ -108,7 +108,8 @@ def test_reports_replace_only_reports(option, tmp_path):
     (tmp_path / "train.py").write_text(TRAIN)
     assert samebits("lock", "train.py", cwd=tmp_path).returncode == 0
     os.remove(tmp_path / "ran")
-    for target in ("train.py", "samebits.lock", ".", "/proc/x/report"):
+    (tmp_path / "ci.yml").write_text("# uploads sarif and junit\n")
+    for target in ("train.py", "samebits.lock", "ci.yml", ".", "/proc/x/report"):
         done = samebits("check", option, target, cwd=tmp_path)
         assert done.returncode == 2
         assert "report" in done.stderr

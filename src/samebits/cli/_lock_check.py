@@ -49,7 +49,7 @@ def check_lock(options: argparse.Namespace) -> int:
             (`report-unwritable`).
     """
     _refuse_report(options.junit, "--junit", b"<testsuites")
-    _refuse_report(options.sarif, "--sarif", b"sarif")
+    _refuse_report(options.sarif, "--sarif", b"/sarif-2.1.0.json")
     lock = read_lock(options.lock or DEFAULT)
     entries = _chosen(lock, options.what)
     phases = Phases(sys.stderr)

@@ -316,7 +316,7 @@ class RecordingSession:
             at = "" if site is None else f"{os.path.basename(site.file)}:{site.line}"
             notes.append(Note.of(NoteCode.CHILD_NOT_RECORDED, _shortened(command), at))
         if self._changed:
-            notes.append(Note.of(NoteCode.CODE_CHANGED, *self._changed[:_MOST_NAMED]))
+            notes.append(Note.of(NoteCode.CODE_CHANGED, *self._changed))
         notes += self._mismatches
         if self._probes is not None:
             notes += self._probes.notes()

@@ -263,7 +263,9 @@ class Series:
         if any(run.timed_out for run in runs):
             self._seconds_left()
         if not compared and not self._overlay:
-            refuse_other_code(self.runs, runs)
+            judged = next((run.info for run in self.runs if run.purpose == Purpose.COMPARE), None)
+            for run in runs:
+                refuse_other_code(judged, run.info)
         return [self.examined(run) for run in runs]
 
     def _job(self, plan: Plan, phase: Phase, left: float | None) -> Job:

@@ -21,7 +21,6 @@ from samebits.environment import table_at
 from samebits.errors import SamebitsError
 from samebits.recording.target import program_folders, script_path
 from samebits.records.notes import Note, NoteCode
-from samebits.verification.results import Purpose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from samebits.diagnosis.patches.edits import PatchedFile
     from samebits.recording.runner import Target
     from samebits.records.events import RunInfo
-    from samebits.verification.results import Fix, ScriptRun
+    from samebits.verification.results import Fix
 
 _MOST_FILES = 200
 _MOST_BYTES = 1 << 20  # of one file; larger ones are data or were generated
@@ -177,20 +176,16 @@ def changed_code(first: RunInfo | None, second: RunInfo | None) -> tuple[str, ..
     return tuple(sorted(differing - _changed_during(second) | _changed_during(first)))
 
 
-def refuse_other_code(runs: Sequence[ScriptRun], later: Iterable[ScriptRun]) -> None:
-    """Refuse to explain with runs whose code is not that of the runs that were compared.
+def refuse_other_code(first: RunInfo | None, second: RunInfo | None) -> None:
+    """Refuse to conclude anything from a run whose code is not that of an earlier one.
 
     Raises:
         SamebitsError: `code-changed`.
     """
-    judged = next((run.info for run in runs if run.purpose == Purpose.COMPARE), None)
-    for run in later:
-        if changed := changed_code(judged, run.info):
-            names = ", ".join(changed)
-            message = (
-                f"{names} changed after the runs were compared, so no later run shows more; verify again"
-            )
-            raise SamebitsError(message, slug="code-changed")
+    if changed := changed_code(first, second):
+        names = ", ".join(changed)
+        message = f"{names} changed while the runs were made, so they did not run the same code; run it again"
+        raise SamebitsError(message, slug="code-changed")
 
 
 def _changed_during(run: RunInfo) -> set[str]:

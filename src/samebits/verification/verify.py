@@ -165,6 +165,8 @@ def _concluded(state: State, runner: Runner) -> State:
     try:
         for latest in _conclusion(state, runner):  # noqa: B007 - the last one counts
             pass
+    except (SamebitsError, OSError) as error:
+        return latest.noted(Note.of(NoteCode.SEARCH_FAILED, str(error)))
     except KeyboardInterrupt:
         return replace(latest, interrupted=True).noted(Note.of(NoteCode.INTERRUPTED))
     except Exception:  # noqa: BLE001 - a bug of ours: the verdict stands, and what is known so far

@@ -15,13 +15,14 @@ from samebits.commands.lock.entry import here_as_locked
 from samebits.commands.lock.old_code import Repository
 from samebits.commands.lock.operations import compared, traced
 from samebits.commands.lock.outcome import Blame, Obstacle, Proof
-from samebits.commands.lock.recipe import explained, refuse_edited, run, run_failure
+from samebits.commands.lock.recipe import explained, run, run_failure
 from samebits.commands.lock.settings import settings_of_lock, those_needed
 from samebits.commands.lock.trees import Trees
 from samebits.comparison.environments import compare_environments
 from samebits.environment import table_at
 from samebits.environment.influence import Strength
 from samebits.environment.repository import is_distrusted
+from samebits.verification.user_files import refuse_other_code
 
 if TYPE_CHECKING:
     from samebits.commands.lock.case import Case
@@ -44,7 +45,7 @@ def attribute(case: Case) -> EntryResult:
         raise run_failure(again)
     if not case.gives_same(again):
         if case.result.run is not None:
-            refuse_edited(case.result.run, again)
+            refuse_other_code(case.result.run.info, again.info)
         return _nondeterminism(case)
     case = replace(case, result=with_environments(case.result))
     if case.result.inputs:

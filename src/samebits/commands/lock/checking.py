@@ -20,7 +20,6 @@ from samebits.commands.lock.outcome import EntryResult
 from samebits.commands.lock.recipe import (
     Recipe,
     check_script,
-    refuse_edited,
     run,
     run_failure,
     run_operations,
@@ -28,6 +27,7 @@ from samebits.commands.lock.recipe import (
 from samebits.environment import fact_at
 from samebits.errors import SamebitsError
 from samebits.verification.preconditions import check_writable
+from samebits.verification.user_files import refuse_other_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,7 +198,7 @@ def make_entry(entry: LockEntry, lock: LockFile, options: CheckOptions) -> MadeE
     if again.failed:
         raise run_failure(again)
     if first_mismatch(made.rows, again.rows) is not None:
-        refuse_edited(made, again)
+        refuse_other_code(made.info, again.info)
         raise _not_repeatable(entry, made, again)
     written = replace(
         entry,

@@ -18,7 +18,6 @@ from samebits.records.kinds import Level
 from samebits.verification import VerifyRequest, verify
 from samebits.verification.preconditions import has_failed
 from samebits.verification.runs import Job, Script, run_jobs
-from samebits.verification.user_files import changed_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -108,18 +107,6 @@ def run(recipe: Recipe, name: str, *, inventory: bool = False) -> LockRun:
         record=str(record), values=str(values), inventory=Inventory(changes=False) if inventory else None
     )
     return _made(recipe, settings, str(values))
-
-
-def refuse_edited(first: LockRun, second: LockRun) -> None:
-    """Refuse runs whose bits differ and whose code was changed meanwhile.
-
-    Raises:
-        SamebitsError: `code-changed`.
-    """
-    if changed := changed_code(first.info, second.info):
-        names = ", ".join(changed)
-        message = f"{names} changed while the runs were made, so they did not run the same code; run it again"
-        raise SamebitsError(message, slug="code-changed")
 
 
 def run_operations(recipe: Recipe, name: str, *, first: int = 0) -> LockRun:
