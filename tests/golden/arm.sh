@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds the wheel for aarch64 and runs it under qemu-user with torch 2.8 (another release than the tests' own): the
-# digests of tensors, `samebits verify`, and the golden digests of portable mode.
+# digests of tensors, trainings that are recorded and compared, and the golden digests of portable mode.
 # Debian or Ubuntu on x86-64, as root (apt); about 250 MB of downloads, and a quarter of an hour of emulation.
 #
 #     PYTHON=.venv/bin/python bash tests/golden/arm.sh [FOLDER] [MODEL ...]

@@ -173,7 +173,7 @@ def changed_code(first: RunInfo | None, second: RunInfo | None) -> tuple[str, ..
         return ()
     ours, theirs = (table_at(info.environment, "code") for info in (first, second))
     differing = {name for name in ours if name in theirs and ours[name] != theirs[name]}
-    return tuple(sorted(differing - _changed_during(second) | _changed_during(first)))
+    return tuple(sorted((differing - _changed_during(second)) | _changed_during(first)))
 
 
 def refuse_other_code(first: RunInfo | None, second: RunInfo | None) -> None:

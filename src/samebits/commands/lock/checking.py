@@ -17,13 +17,7 @@ from samebits.commands.lock.case import Case
 from samebits.commands.lock.entry import LockEntry, first_mismatch, here_as_locked
 from samebits.commands.lock.file import read_lock, write_lock
 from samebits.commands.lock.outcome import EntryResult
-from samebits.commands.lock.recipe import (
-    Recipe,
-    check_script,
-    run,
-    run_failure,
-    run_operations,
-)
+from samebits.commands.lock.recipe import Recipe, check_script, run, run_failure, run_operations
 from samebits.environment import fact_at
 from samebits.errors import SamebitsError
 from samebits.verification.preconditions import check_writable
