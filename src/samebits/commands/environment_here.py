@@ -116,6 +116,10 @@ def _file_of(module: str, folders: Iterable[str]) -> str:
 
 def _find(module: str, folders: Iterable[str]) -> str:
     """Return the file of a module without importing the packages that it is in."""
+    return _find_below(folders, module) or _find_by_hooks(module)
+
+
+def _find_below(folders: Iterable[str], module: str) -> str:
     inside = module.replace(".", os.sep)
     for folder in folders:
         for end in (".py", f"{os.sep}__init__.py"):
@@ -123,3 +127,16 @@ def _find(module: str, folders: Iterable[str]) -> str:
             if os.path.isfile(path):
                 return path
     return ""
+
+
+def _find_by_hooks(module: str) -> str:
+    """Return the file of a module that is in no folder of the path: of an editable installation."""
+    import importlib.util
+
+    top, _, rest = module.partition(".")
+    spec = None
+    with suppress(ImportError, ValueError):
+        spec = importlib.util.find_spec(top)  # of a top module, it imports nothing
+    if spec is None:
+        return ""
+    return _find_below(spec.submodule_search_locations or (), rest) if rest else spec.origin or ""

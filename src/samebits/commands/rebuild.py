@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._text.files import write_whole
 from samebits.commands.commit_files import write_files
+from samebits.commands.pins import SAMEBITS, pins_of
 from samebits.commands.rerun import repeated_target
 from samebits.environment import fact_at, table_at
 from samebits.environment.files import sha256_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from samebits.commands.pins import Pins, Unlike
     from samebits.records.events import RunInfo
 
 GOLDEN = "golden.sbr"
@@ -31,8 +33,6 @@ CODE = "code"
 _SHARED = 0o644
 _PROGRAM = 0o755
 _MOST_SECONDS = 600
-_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
-_VERSION = re.compile(r"[A-Za-z0-9.+!_-]+")
 
 
 class CodeState(Enum):
@@ -69,6 +69,7 @@ class Rebuilt:
         data: names of the data files that the run read, with their SHA-256.
         python: version of Python.
         absolute: paths in the command that name a place on the machine of the run.
+        packages: that will not be just as they were.
     """
 
     folder: str
@@ -80,6 +81,7 @@ class Rebuilt:
     data: tuple[tuple[str, str], ...]
     python: str
     absolute: tuple[str, ...] = ()
+    packages: tuple[Unlike, ...] = ()
 
 
 def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> Rebuilt:
@@ -106,17 +108,20 @@ def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> 
     _prepare(folder)
     files = [GOLDEN, "requirements.txt", "constraints.txt"]
     shutil.copyfile(record, folder / GOLDEN)
-    _write(folder / "requirements.txt", _requirements(facts, imported=True))
-    _write(folder / "constraints.txt", _requirements(facts, imported=False))
+    pins = pins_of(facts)
+    _write(folder / "requirements.txt", _lines(f"# Python {_python(facts)}", *pins.requirements))
+    _write(folder / "constraints.txt", _lines(*pins.constraints))
     diff = fact_at(facts, "patch", "diff")
     if isinstance(diff, str) and diff:
         files.append("changes.patch")
         _write(folder / "changes.patch", diff)
     code = _check_out(facts, folder, repository)
-    files += ["environment.sh", "run.sh", "Dockerfile"]
+    files += ["environment.sh", "install.sh", "run.sh", "Dockerfile", ".dockerignore"]
     _write(folder / "environment.sh", _environment(facts))
+    _write(folder / "install.sh", _installation(facts, pins), mode=_PROGRAM)
     _write(folder / "run.sh", _script(facts), mode=_PROGRAM)
-    _write(folder / "Dockerfile", _dockerfile(facts))
+    _write(folder / "Dockerfile", _dockerfile(facts, pins))
+    _write(folder / ".dockerignore", "venv\n")
     return Rebuilt(
         folder=str(folder),
         files=tuple(files),
@@ -127,6 +132,7 @@ def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> 
         data=tuple(_data(facts)),
         python=_python(facts),
         absolute=tuple(word for word in recorded.command if os.path.isabs(word)),
+        packages=pins.unlike,
     )
 
 
@@ -138,20 +144,6 @@ def _prepare(folder: Path) -> None:
 
 def _write(path: Path, text: str, mode: int = _SHARED) -> None:
     write_whole(path, text.encode(errors="surrogateescape"), mode=mode)
-
-
-def _requirements(facts: Mapping[str, Any], *, imported: bool) -> str:
-    """Return the lines that pin packages: those that the run imported, or all."""
-    lines = [f"# Python {_python(facts)}"]
-    for name, package in sorted(table_at(facts, "distributions").items()):
-        version = str(fact_at(package, "version"))
-        if not fact_at(package, "contents") or (imported and not fact_at(package, "imported")):
-            continue  # an editable installation is code, and no index has it
-        if not (_NAME.fullmatch(name) and _VERSION.fullmatch(version)):
-            continue  # a stranger's record must not add options to the file
-        public, plus, build = version.partition("+")
-        lines.append(f"{name}=={public}" + (f"  # the run had build {build}" if plus else ""))
-    return "\n".join(lines) + "\n"
 
 
 def _python(facts: Mapping[str, Any]) -> str:
@@ -176,21 +168,42 @@ def _environment(facts: Mapping[str, Any]) -> str:
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in sorted(variables.items()))
 
 
-def _script(facts: Mapping[str, Any]) -> str:
-    """Return the program that installs the packages and checks the run."""
+def _lines(*lines: str) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _installation(facts: Mapping[str, Any], pins: Pins) -> str:
+    """Return the program that makes the virtual environment."""
     minor = ".".join(_python(facts).split(".")[:2])
+    own = f"{SAMEBITS}=={pins.samebits}" if pins.samebits else SAMEBITS
+    words = " ".join(pins.from_code)
+    from_code = f'(cd "$here/{CODE}" && add --no-deps {words})\n' if words else ""
     return f"""\
 #!/bin/sh
-# Makes the recorded run again, and compares it bit for bit. It needs Python {minor}.
+# Makes the folder venv, with the packages of the run. It needs Python {minor}.
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
-if [ ! -d "$here/venv" ]; then
-    "${{PYTHON:-python{minor}}}" -m venv "$here/venv"
-    "$here/venv/bin/pip" install --quiet "${{SAMEBITS:-samebits}}" \\
-        -r "$here/requirements.txt" -c "$here/constraints.txt"
-fi
+"${{PYTHON:-python{minor}}}" -m venv --clear "$here/venv"
+add() {{
+    "$here/venv/bin/python" -m pip --disable-pip-version-check install --quiet "$@"
+}}
+add -r "$here/requirements.txt" -c "$here/constraints.txt"
+{from_code}\
+add "${{SAMEBITS:-{own}}}" -c "$here/constraints.txt"
+"""
+
+
+def _script(facts: Mapping[str, Any]) -> str:
+    """Return the program that makes the run again, after it has told what is unlike here."""
+    return f"""\
+#!/bin/sh
+# Makes the recorded run again, and compares it bit for bit.
+set -e
+here=$(cd "$(dirname "$0")" && pwd)
+[ -x "$here/venv/bin/samebits" ] || "$here/install.sh"
 . "$here/environment.sh"
 cd "$here/{CODE}"/{_folder(facts)}
+"$here/venv/bin/samebits" diff "$here/{GOLDEN}" >&2 || echo >&2
 exec "$here/venv/bin/samebits" check "$here/{GOLDEN}" "$@"
 """
 
@@ -201,13 +214,16 @@ def _folder(facts: Mapping[str, Any]) -> str:
     return shlex.quote(str(folder)) if folder and ".." not in str(folder).split("/") else "."
 
 
-def _dockerfile(facts: Mapping[str, Any]) -> str:
+def _dockerfile(facts: Mapping[str, Any], pins: Pins) -> str:
+    """Return how an image is built; the compiler is for `torch.compile` and packages without a wheel."""
+    programs = " ".join(["g++", *["git"] * pins.needs_git])
     return f"""\
 FROM python:{_python(facts)}-slim
-RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends {programs} && rm -rf /var/lib/apt/lists/*
 WORKDIR /run
 COPY . .
-RUN python -m venv venv && venv/bin/pip install -r requirements.txt -c constraints.txt samebits
+ARG SAMEBITS
+RUN PYTHON=python ./install.sh
 CMD ["./run.sh"]
 """
 

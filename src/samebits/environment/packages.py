@@ -9,15 +9,15 @@ import os
 import re
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from samebits.environment._cache import FileCache, stamp_of
+from samebits.environment.origins import Origin, OriginKind, named, origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
 _NUMERIC = re.compile(
     r"^lib(mkl_|iomp|gomp|omp|openblas|scipy_openblas|blis|cblas|lapack|dnnl|cudart|cudnn|cublas|cusparse|cusolver"
     r"|cufft|curand|nccl|nvrtc|cuda\b|MIOpen|rocblas|hipblas|rccl|m-|m\.so|mvec)[^/]*\.(so|dylib)[^/]*$"
@@ -34,15 +34,17 @@ class Distribution:
     Args:
         version: as installed.
         contents: 32 hexadecimal digits, of the names and digests that the installer recorded of its files;
-            empty where it recorded none, as for an editable installation.
+            empty where it recorded none, and for an editable installation, whose modules are code.
         imported: whether this process has imported a module of it.
         edited: imported modules whose files are not as they were installed, as `path sha256`.
+        origin: what it was installed from; None if that was an index.
     """
 
     version: str
     contents: str = ""
     imported: bool = False
     edited: tuple[str, ...] = ()
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,12 @@ class _FileList:
     Args:
         contents: digest of the list.
         beginnings: of the names: two parts, because many packages share a first one such as `nvidia`.
+        origin: of the package; a folder by its absolute path.
     """
 
     contents: str
     beginnings: frozenset[str]
+    origin: Origin | None = None
 
 
 def collect_packages() -> dict[str, str]:
@@ -93,14 +97,20 @@ def collect_libraries() -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def collect_distributions() -> dict[str, Distribution]:
-    """Return the packages that can be imported, by normalised name; the first on the path counts."""
+def collect_distributions(root: str | None = None) -> dict[str, Distribution]:
+    """Return the packages that can be imported, by normalised name; the first on the path counts.
+
+    Args:
+        root: folder of the repository that the script is in: packages that were installed from a folder in it
+            are known by its name there.
+    """
     cache = FileCache("packages")
     imported = _imported_files()
     distributions: dict[str, Distribution] = {}
     for name, version, site, info in _installed():
         if name not in distributions:
-            distributions[name] = _describe(site, info, version, imported.get(site, {}), cache)
+            package = _describe(site, info, version, imported.get(site, {}), cache)
+            distributions[name] = _with_origin_below(root, package)
     cache.save()
     return dict(sorted(distributions.items()))
 
@@ -154,9 +164,25 @@ def _describe(
     path = os.path.join(site, info, "RECORD")
     listed = _listed(path, cache)
     if listed is None:
-        return Distribution(version)
+        return Distribution(version, origin=origin_of(os.path.join(site, info)))
     own = [file for beginning in listed.beginnings for file in imported.get(beginning, ())]
-    return Distribution(version, listed.contents, bool(own), _edited(site, path, own) if own else ())
+    edited = _edited(site, path, own) if own else ()
+    return Distribution(version, listed.contents, bool(own), edited, listed.origin)
+
+
+def _with_origin_below(root: str | None, package: Distribution) -> Distribution:
+    origin = package.origin
+    if origin is None:
+        return package
+    if origin.kind == OriginKind.EDITABLE:  # the installer lists none of its modules, but names the folder
+        package = replace(package, contents="", imported=_is_used(origin.at + os.sep))
+    return replace(package, origin=named(origin, root))
+
+
+def _is_used(beginning: str) -> bool:
+    """Tell whether a module whose path begins so is imported."""
+    files = (getattr(module, "__dict__", {}).get("__file__") for module in list(sys.modules.values()))
+    return any(isinstance(file, str) and os.path.realpath(file).startswith(beginning) for file in files)
 
 
 def _listed(path: str, cache: FileCache) -> _FileList | None:
@@ -165,17 +191,23 @@ def _listed(path: str, cache: FileCache) -> _FileList | None:
         stamp = stamp_of(os.stat(path))
     except OSError:
         return None
-    held = cache.get(path, stamp)
-    if _is_held(held):
-        return _FileList(held[0], frozenset(held[1]))
-    listed = _read_list(path)
-    cache.put(path, stamp, [listed.contents, sorted(listed.beginnings)])
+    held = _held(cache.get(path, stamp))
+    if held is not None:
+        return held
+    listed = replace(_read_list(path), origin=origin_of(os.path.dirname(path)))
+    origin = None if listed.origin is None else list(vars(listed.origin).values())
+    cache.put(path, stamp, [listed.contents, sorted(listed.beginnings), origin])
     return listed
 
 
-def _is_held(held: object) -> bool:
-    kinds = [type(part) for part in held] if isinstance(held, list) else []
-    return kinds == [str, list]
+def _held(value: Any) -> _FileList | None:
+    """Return a list of files from the cache; None for what another release, or nobody, wrote there."""
+    with suppress(TypeError, ValueError):
+        contents, beginnings, origin = value
+        if type(contents) is str and type(beginnings) is list:
+            told = None if origin is None else Origin(OriginKind(origin[0]), *map(str, origin[1:]))
+            return _FileList(contents, frozenset(beginnings), told)
+    return None
 
 
 def _read_list(path: str) -> _FileList:

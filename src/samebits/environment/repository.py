@@ -117,6 +117,16 @@ def collect_patch(
     return Patch(text, left_out, masked=text != diff, folder=folder)
 
 
+def root_of(folder: Path) -> str | None:
+    """Return the folder of the repository that a folder is in; None if it is in none."""
+    path = os.path.realpath(folder)
+    while not os.path.exists(os.path.join(path, ".git")):
+        path, below = os.path.dirname(path), path
+        if path == below:
+            return None
+    return path
+
+
 def _below(root: str, folder: str) -> str | None:
     relative = os.path.relpath(os.path.realpath(folder), root)
     return None if relative.startswith("..") else relative.replace(os.sep, "/")

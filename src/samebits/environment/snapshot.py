@@ -18,7 +18,7 @@ from samebits.environment.packages import (
     collect_libraries,
     collect_packages,
 )
-from samebits.environment.repository import Patch, SourceFacts, collect_patch, collect_source
+from samebits.environment.repository import Patch, SourceFacts, collect_patch, collect_source, root_of
 from samebits.environment.torch_build import TorchBuild, TorchFacts, collect_build, collect_torch
 
 if TYPE_CHECKING:
@@ -164,7 +164,8 @@ def with_inventory(
     patch = None
     if mask is not None and facts.source is not None:
         patch = collect_patch(_folder_of(script), local_modules(script).values(), folder, mask)
-    return replace(facts, distributions=collect_distributions(), patch=patch)
+    distributions = collect_distributions(root_of(_folder_of(script)))
+    return replace(facts, distributions=distributions, patch=patch)
 
 
 def _collect_python() -> PythonFacts:

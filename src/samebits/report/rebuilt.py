@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
+from samebits.commands.pins import Gap
 from samebits.commands.rebuild import CodeState
 from samebits.report.vocabulary import some_names
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from samebits.commands.pins import Unlike
     from samebits.commands.rebuild import Rebuilt
     from samebits.report.style import Style
 
@@ -45,6 +49,7 @@ def _problems(rebuilt: Rebuilt) -> list[str]:
             "the changes since the commit. `git apply` does not accept changes.patch; make the changes by "
             "hand in the folder `code`"
         )
+    problems += _packages(rebuilt.packages)
     if rebuilt.unlike:
         problems.append(f"the code of {some_names(rebuilt.unlike, _MOST)} as it was in the run")
     if rebuilt.left_out:
@@ -57,3 +62,24 @@ def _problems(rebuilt: Rebuilt) -> list[str]:
     if rebuilt.masked:
         problems.append("secrets, which are masked in changes.patch")
     return problems
+
+
+def _packages(unlike: Sequence[Unlike]) -> list[str]:
+    """Return what is missing of packages, a line for each reason."""
+    problems = []
+    for gap, text in _GAPS.items():
+        of_gap = [package for package in unlike if package.gap == gap]
+        names = [f"{each.name} {each.version}{f' ({each.at})' if each.at else ''}" for each in of_gap]
+        if names:
+            problems.append(text.format(some_names(names, _MOST)))
+    return problems
+
+
+_GAPS = {
+    Gap.BUILD: "the build of {}. No index has it; requirements.txt asks for the version without it",
+    Gap.FOLDER: "{}, from a folder outside of the repository; install it yourself into `venv`",
+    Gap.FILE: "the file of {}; requirements.txt asks an index for the version",
+    Gap.ADDRESS: "the address of {}, which the record masks; requirements.txt asks an index for the version",
+    Gap.CONDA: "the conda builds of {}. pip installs those of PyPI, which can give other bits",
+    Gap.EDITED: "the edits of {}, whose files were changed after it was installed",
+}

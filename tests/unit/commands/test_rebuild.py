@@ -56,7 +56,8 @@ def test_packages_variables_and_command_are_those_of_the_run(tmp_path: Path) -> 
     folder = rebuilt(tmp_path, FACTS)
 
     assert (folder / "requirements.txt").read_text().splitlines() == [
-        "# Python 3.11.7", "numpy==2.1.0", "torch==2.13.0  # the run had build cpu",
+        "# Python 3.11.7", "--extra-index-url https://download.pytorch.org/whl/cpu",
+        "numpy==2.1.0", "torch==2.13.0+cpu",
     ]  # fmt: skip
     assert "pip==25.0" in (folder / "constraints.txt").read_text()
     assert (folder / "environment.sh").read_text().splitlines() == [
@@ -64,7 +65,8 @@ def test_packages_variables_and_command_are_those_of_the_run(tmp_path: Path) -> 
     ]  # fmt: skip
     assert (folder / "golden.sbr").read_bytes() == b"record"
     assert "FROM python:3.11.7-slim" in (folder / "Dockerfile").read_text()
-    assert (folder / "run.sh").stat().st_mode & 0o111
+    assert all((folder / name).stat().st_mode & 0o111 for name in ("run.sh", "install.sh"))
+    assert (folder / ".dockerignore").read_text() == "venv\n"  # as run.sh makes it
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_packages_variables_and_command_are_those_of_the_run(tmp_path: Path) -> 
 def test_a_strangers_record_adds_no_commands(tmp_path: Path, change: dict[str, Any]) -> None:
     """The programs are read by a shell here, up to where they would install packages."""
     folder = rebuilt(tmp_path, {**FACTS, **change})
-    for name in ("run.sh", "environment.sh"):
+    for name in ("run.sh", "install.sh", "environment.sh"):
         subprocess.run(["sh", "-n", str(folder / name)], check=True)
     subprocess.run(["sh", "-c", ". ./environment.sh"], cwd=folder, check=True)
     (folder / "venv/bin").mkdir(parents=True)
@@ -103,8 +105,32 @@ def test_a_strangers_record_adds_no_commands(tmp_path: Path, change: dict[str, A
 
     assert not list(tmp_path.rglob("PWNED"))
     for name in ("requirements.txt", "constraints.txt"):
-        assert "index-url" not in (folder / name).read_text()
+        assert "index-url http:" not in (folder / name).read_text()
     assert "PWNED" not in (folder / "Dockerfile").read_text()
+
+
+def test_packages_that_will_be_others_are_told(tmp_path: Path) -> None:
+    origins = {
+        "a": {"kind": "conda"},
+        "b": {"kind": "editable", "at": "~/src/b"},
+        "c": {"kind": "archive", "at": "c-1.0-cp311-cp311-linux_x86_64.whl"},
+        "d": {"kind": "repository", "at": "git+https://***@example.org/d", "commit": "0" * 40},
+    }
+    rows = {
+        name: {"version": "1.0", "imported": True, "contents": "e" * 32, "origin": origin}
+        for name, origin in origins.items()
+    }
+    rows["torch"] = {"version": "2.6.0a0+own", "imported": True, "contents": "e" * 32, "edited": ["a.py 0"]}
+    text = said(tmp_path, {**FACTS, "distributions": rows})
+    for part in (
+        "missing: the conda builds of a 1.0. pip installs",
+        "missing: b 1.0 (~/src/b), from a folder outside of the repository",
+        "missing: the file of c 1.0 (c-1.0-cp311-cp311-linux_x86_64.whl)",
+        "missing: the address of d 1.0 (git+https://***@example.org/d), which the record masks",
+        "missing: the build of torch 2.6.0a0+own. No index has it",
+        "missing: the edits of torch 2.6.0a0+own, whose files",
+    ):
+        assert part in text, text
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
