@@ -85,7 +85,9 @@ def test_a_file_without_a_build_id_has_none(data: bytes) -> None:
 @linux
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="readelf is not installed")
 def test_the_build_id_is_that_of_readelf() -> None:
-    for path in {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/lib" in line}:
+    for path in {
+        line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/lib" in line
+    }:
         if ".so" not in path or not os.path.isfile(path):
             continue
         done = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=False)
@@ -143,7 +145,9 @@ def test_a_loaded_library_has_its_build_and_its_package(tmp_path: Path) -> None:
 @linux
 def test_a_package_is_found_through_a_link(tmp_path: Path) -> None:
     """As uv installs with `--link-mode symlink`: the file itself is in a cache."""
-    path = install_library(tmp_path / "site", "nvidia_nccl_cu13", "2.30.7", "nvidia/nccl/lib/libnccl.so.2", "ab")
+    path = install_library(
+        tmp_path / "site", "nvidia_nccl_cu13", "2.30.7", "nvidia/nccl/lib/libnccl.so.2", "ab"
+    )
     path.rename(tmp_path / "libnccl.so.2")
     path.symlink_to(tmp_path / "libnccl.so.2")
 
