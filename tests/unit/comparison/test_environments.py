@@ -248,6 +248,12 @@ def test_libraries_are_compared_by_build(
     assert told(*both) == ([] if expected is None else [f"loaded library cuBLAS: {expected}"])
 
 
+def test_two_libraries_for_one_purpose_are_not_the_same(facts: dict[str, Any]) -> None:
+    """OpenMP of GNU and of Intel."""
+    both = ({**facts, "libraries": [library(file, "aa")]} for file in ("libgomp.so.1", "libiomp5.so"))
+    assert told(*both) == ["loaded library OpenMP: libgomp.so.1 and libiomp5.so"]
+
+
 def test_a_library_that_a_package_brings_follows_it_and_cublas_does_not(facts: dict[str, Any]) -> None:
     blas = library("libscipy_openblas64_-32a4b2a6.so", "aa", "numpy", "2.1.0")
     newer = library("libscipy_openblas64_-ff651d7f.so", "bb", "numpy", "2.2.0")
