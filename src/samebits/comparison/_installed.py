@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from samebits.environment import HERE, TAKEN, fact_at, table_at
-from samebits.environment.libraries import Library, kind_of
+from samebits.environment.numeric_libraries import Library, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -21,7 +21,7 @@ from samebits.environment.influence import (
     Results,
     Strength,
 )
-from samebits.environment.libraries import LibraryKind
+from samebits.environment.numeric_libraries import LibraryKind
 from samebits.switches.switch import MEASURED as MEASURED_SOURCE
 from samebits.switches.table import TABLE
 from samebits.switches.variables import Variable

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samebits.environment.hardware import MachineFacts, collect_machine
-from samebits.environment.libraries import Library, collect_libraries
 from samebits.environment.loaded_code import local_modules
+from samebits.environment.numeric_libraries import Library, collect_libraries
 from samebits.environment.packages import (
     Distribution,
     collect_distributions,

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from samebits.environment.libraries import nccl_version
+from samebits.environment.numeric_libraries import nccl_version
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._text.printable import printable
 from samebits.environment.influence import Results, Strength
-from samebits.environment.libraries import LibraryKind
+from samebits.environment.numeric_libraries import LibraryKind
 from samebits.report.style import Style, count
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,11 +142,13 @@ def nccl_version() -> str:
     `torch.cuda.nccl.version()` tells the one that torch was built with: 2.30.7 where NCCL 2.31.2 was loaded
     (measured, torch 2.15.0). No GPU is needed to ask.
     """
+    if sys.platform == "win32":
+        return ""
     import ctypes  # late: scripts without torch need no foreign functions
 
     version = ctypes.c_int()
     for name in _NCCL:
-        with suppress(OSError, AttributeError):  # not loaded, not Linux
+        with suppress(OSError, AttributeError):  # it is not loaded
             ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_NOW).ncclGetVersion(ctypes.byref(version))
             return _nccl_release(version.value)
     return ""

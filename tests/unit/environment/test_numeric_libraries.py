@@ -16,7 +16,7 @@ import pytest
 from library_support import install_library, make_library
 
 from samebits.environment._elf import read_build_id
-from samebits.environment.libraries import LibraryKind, kind_of, nccl_version
+from samebits.environment.numeric_libraries import LibraryKind, kind_of, nccl_version
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="loaded libraries are known on Linux only")
 CODE = """\
@@ -26,7 +26,7 @@ for path in sys.argv[1:]:
 if "REMOVED" in os.environ:
     os.rename(os.environ["REMOVED"], sys.argv[1])
 from dataclasses import asdict
-from samebits.environment.libraries import collect_libraries
+from samebits.environment.numeric_libraries import collect_libraries
 print(json.dumps([asdict(each) for each in collect_libraries(with_packages=True)]))
 """
 
@@ -167,7 +167,7 @@ def test_a_library_that_was_replaced_meanwhile_is_not_mistaken_for_the_new_one(t
 @linux
 def test_nccl_that_is_not_loaded_has_no_version() -> None:
     """Asking loads nothing."""
-    code = "from samebits.environment.libraries import nccl_version; print(repr(nccl_version()))\n"
+    code = "from samebits.environment.numeric_libraries import nccl_version; print(repr(nccl_version()))\n"
     code += "print('nccl' in open('/proc/self/maps').read())"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True)
@@ -186,7 +186,7 @@ def test_nccl_tells_its_version(code: int, release: str, tmp_path: Path) -> None
     options = ["-shared", "-fPIC", "-Wl,-soname,libnccl.so.2", "-o", str(library)]
     subprocess.run([compiler, *options, str(tmp_path / "nccl.c")], check=True)
     program = "import ctypes, sys; ctypes.CDLL(sys.argv[1])\n"
-    program += "from samebits.environment.libraries import nccl_version; print(nccl_version())"
+    program += "from samebits.environment.numeric_libraries import nccl_version; print(nccl_version())"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", program, str(library)]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
