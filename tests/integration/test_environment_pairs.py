@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from library_support import install_library
 
 from samebits.records.notes import NoteCode
 from samebits.records.reader import RecordReader
@@ -19,9 +21,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCRIPT = """\
-import argparse, os
+import argparse, ctypes, glob, os
 import numpy, torch
 import model, tiny_package
+for library in glob.glob(os.path.join(os.path.dirname(tiny_package.__file__), "nvidia", "*", "lib", "*")):
+    ctypes.CDLL(library)
 parser = argparse.ArgumentParser()
 parser.add_argument("--lr", type=float, default=0.1)
 parser.add_argument("--data", default="data.txt")
@@ -70,6 +74,12 @@ def setup(path: tuple[str, ...], code: str) -> Pair:
     return Pair(path, {"PAIR_SETUP": code})
 
 
+# Kind and file of each library, and the folder that has another build of it.
+LIBRARIES = (
+    ("dnnl", "libdnnl.so.3", "packages4"),
+    ("cublas", "libcublas.so.12", "packages5"),
+    ("nccl", "libnccl.so.2", "packages5"),
+)
 PAIRS = {
     "threads": variable("OMP_NUM_THREADS", "1"),
     "mkl-threads": variable("MKL_NUM_THREADS", "1"),
@@ -116,6 +126,7 @@ PAIRS = {
     "package-version": Pair(("distributions", "tiny-package"), {"PYTHONPATH": "packages2"}),
     "package-contents": Pair(("distributions", "tiny-package"), {"PYTHONPATH": "packages3"}),
     "package-edited": Pair(("distributions", "tiny-package"), edit=("packages/tiny_package.py", "x = 9\n")),
+    "library-of-another-build": Pair(("libraries", "onednn"), {"PYTHONPATH": "packages4"}),
     "preloaded": Pair(("variables", "LD_PRELOAD"), {"LD_PRELOAD": "libm.so.6"}),
     # Nothing that can change bits.
     "same": Pair(()),
@@ -127,6 +138,7 @@ PAIRS = {
     "logs": Pair((), {"NCCL_DEBUG": "INFO", "TORCH_CPP_LOG_LEVEL": "ERROR"}),
     "as-many-threads": Pair((), {"OMP_NUM_THREADS": str(len(os.sched_getaffinity(0)))}),
     "no-gpu-in-use": Pair((), {"CUBLAS_WORKSPACE_CONFIG": ":16:8", "NVIDIA_TF32_OVERRIDE": "0"}),
+    "unused-gpu-libraries": Pair((), {"PYTHONPATH": "packages5"}),
     "no-collectives": Pair((), {"NCCL_ALGO": "Tree", "NCCL_PROTO": "LL"}),
     "unused-file": Pair((), edit=("unused.py", "x = 1\n")),
     "time-of-data": Pair((), edit=("data.txt", "hello")),
@@ -134,7 +146,7 @@ PAIRS = {
 
 
 def make_project(folder: Path) -> Path:
-    """Write the project, as a repository, with three builds of a package beside it."""
+    """Write the project, as a repository, with three builds of a package beside it, and libraries."""
     folder.mkdir()
     (folder / "train.py").write_text(SCRIPT)
     (folder / "model.py").write_text(MODEL)
@@ -147,12 +159,17 @@ def make_project(folder: Path) -> Path:
         ("packages", "1.0", "a"),
         ("packages2", "1.1", "b"),
         ("packages3", "1.0", "c"),
+        ("packages4", "1.0", "a"),
+        ("packages5", "1.0", "a"),
     ):
         info = folder / name / f"tiny_package-{version}.dist-info"
         info.mkdir(parents=True)
         (folder / name / "tiny_package.py").write_text("x = 1\n")
         (info / "RECORD").write_text(f"tiny_package.py,sha256={digest * 43},6\n")
         os.utime(info / "RECORD", (1_600_000_000, 1_600_000_000) if name == "packages" else None)
+        for kind, file, changed in LIBRARIES:
+            release, build = ("2.0", "bb") if name == changed else ("1.0", "aa")
+            install_library(folder / name, f"vendor_{kind}", release, f"nvidia/{kind}/lib/{file}", build)
     os.utime(folder / "packages/tiny_package.py", (1_500_000_000, 1_500_000_000))
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
     for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "one"]):
@@ -208,6 +225,63 @@ def test_the_one_difference_comes_first(name: str, base: Path, tmp_path: Path) -
     else:
         assert told[0][: len(pair.fact)] == pair.fact, told
         assert len(told) == 1 or pair.fact == ("arguments",), told
+
+
+# As torch 2.15.0 loads them, of two releases of the wheels. The files of cuBLAS are of the same size.
+CUBLAS = (
+    {"file": "libcublas.so.13", "build": "9bdb7ed2e04aecd0f3d0240abb5f225bd858ec5e", "size": 54198912},
+    {"file": "libcublasLt.so.13", "build": "f1eee934dd4075302bc41a63bd089c7c7b4fe208", "size": 508260928},
+)
+NEWER_CUBLAS = (
+    {"file": "libcublas.so.13", "build": "0b6d01e03f306c319b70540bb091be0ce65c2420", "size": 54198912},
+    {"file": "libcublasLt.so.13", "build": "1c23e69f137b1cfe0ff69da1bdbb23a86912695d", "size": 508260928},
+)
+NCCL = {"file": "libnccl.so.2", "build": "a2c825116a308c48453d420d773412cbe513df0a", "size": 252204648}
+NEWER_NCCL = {"file": "libnccl.so.2", "build": "6e40ffcd33f4cecef8f34c132805e0ef2d2af6c9", "size": 299259704}
+
+
+def on_gpus(record: Path, copied: Path, nccl: str, libraries: list[dict[str, Any]]) -> str:
+    """Write a record of the same run on one of two GPUs, and return its path."""
+    shutil.copy(record, copied)
+    connection = sqlite3.connect(copied)
+    (text,) = connection.execute("SELECT environment FROM run").fetchone()
+    environment = json.loads(text)
+    gpu = {"name": "H100", "capability": "9.0", "multiprocessors": 132, "threads_per_multiprocessor": 2048}
+    environment["torch"] |= {"gpus": [gpu], "cudnn": "92600", "nccl": nccl}
+    environment["ranks"] = {"rank": 0, "world_size": 2, "local_rank": 0, "restart": 0, "launch": "a"}
+    environment["libraries"] = libraries
+    connection.execute("UPDATE run SET environment = ?", (json.dumps(environment),))
+    connection.commit()
+    connection.close()
+    return str(copied)
+
+
+def test_libraries_of_the_gpu_are_named_by_their_wheels(base: Path, tmp_path: Path) -> None:
+    """NCCL, of which nobody knows the package here, by the version that it tells."""
+    wheel = {"package": "nvidia-cublas"}
+    old = [*({**each, **wheel, "version": "13.4.1.3"} for each in CUBLAS), NCCL]
+    new = [*({**each, **wheel, "version": "13.4.2.4"} for each in NEWER_CUBLAS), NEWER_NCCL]
+    a = on_gpus(base / "first.sbr", tmp_path / "a.sbr", "2.30.7", old)
+    b = on_gpus(base / "first.sbr", tmp_path / "b.sbr", "2.31.2", new)
+
+    nccl, cublas = diff(a, b)["differences"]
+    assert (nccl["fact"], nccl["first"], nccl["second"]) == (["torch", "nccl"], "2.30.7", "2.31.2")
+    assert nccl["can_change"] == ["collectives"]
+    assert [each["fact"] for each in nccl["with_it"]] == [["libraries", "nccl"]]
+    assert (cublas["fact"], cublas["name"]) == (["libraries", "cublas"], "loaded library cuBLAS")
+    assert (cublas["first"], cublas["second"]) == ("nvidia-cublas 13.4.1.3", "nvidia-cublas 13.4.2.4")
+    assert cublas["can_change"] == ["products", "decompositions", "attention"]
+
+
+def test_the_first_records_had_names_of_libraries_only(base: Path, tmp_path: Path) -> None:
+    names: list[Any] = [each["file"] for each in (*CUBLAS, NCCL)]
+    old = on_gpus(base / "first.sbr", tmp_path / "a.sbr", "2.30.7", names)
+    new = on_gpus(base / "first.sbr", tmp_path / "b.sbr", "2.30.7", [*NEWER_CUBLAS, NCCL])
+    older = on_gpus(base / "first.sbr", tmp_path / "c.sbr", "2.30.7", ["libcublas.so.12", "libnccl.so.2"])
+
+    assert diff(old, new)["differences"] == []
+    (cublas,) = diff(older, new)["differences"]
+    assert (cublas["first"], cublas["second"]) == ("libcublas.so.12", "libcublas.so.13, libcublasLt.so.13")
 
 
 def test_what_the_record_lacks_of_the_environment_is_said(tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samebits.commands.fresh_process import ask_fresh_process
-from samebits.environment import HERE, TAKEN, collect, fact_at, table_at
+from samebits.environment import HERE, TAKEN, collect, fact_at, table_at, with_packages
 from samebits.environment.files import digest_data, digest_file
-from samebits.environment.packages import collect_distributions
 from samebits.errors import SamebitsError
 from samebits.switches.table import switch_values
 
@@ -71,8 +70,8 @@ def main(arguments: list[str]) -> None:
     answer, wanted = int(arguments[0]), json.loads(arguments[1])
     folder = os.path.dirname(os.path.abspath(wanted["script"])) if wanted["script"] else os.getcwd()
     _import_torch(cuda=wanted["cuda"])
-    facts = collect(Path(folder), switch_values())
-    facts = replace(facts, distributions=collect_distributions(), data=_data(wanted["data"]))
+    facts = with_packages(collect(Path(folder), switch_values()))
+    facts = replace(facts, data=_data(wanted["data"]))
     told = {**facts.to_dict(), TAKEN: HERE, "code": _code(wanted, folder)}
     if not wanted["code"]:
         del told["code"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from samebits._text.masking import MASK, NOT_RECORDED
+from samebits.comparison._installed import DIGEST_SHOWN, library_texts, package_texts
 from samebits.comparison.influence_table import influences
 from samebits.environment import HERE, TAKEN, fact_at
 from samebits.environment.influence import ANY, OPS, Influence, Results, Strength
@@ -27,12 +28,14 @@ _COME_LATER = frozenset(("libraries", "packages", "distributions", "variables", 
 # A switch that only one run has belongs to a library that only one imported, or to another release.
 _KNOWN_TO_BOTH = frozenset(("switches", "torch"))
 # Tables of which some entries have an influence of their own.
-_TABLES = frozenset((("variables",), ("switches",), ("torch", "threads")))
-# What a script does decides these: its imports, and the flags that it sets.
-_OF_A_RUN = frozenset((("libraries",), ("switches",), ("torch", "switches"), ("torch", "default_dtype")))
+_LIBRARIES = ("libraries",)
+_TABLES = frozenset((("variables",), ("switches",), ("torch", "threads"), _LIBRARIES))
+# What a script does decides these: the flags that it sets. And which libraries it loads.
+_OF_A_RUN = frozenset((("switches",), ("torch", "switches"), ("torch", "default_dtype")))
+# torch tells it only where CUDA is in use; which library was loaded is known without.
+_UNKNOWN_IF_EMPTY = frozenset((("torch", "cudnn"),))
 _LONGEST_VALUE = 80
 _MISSING = object()
-_DIGEST_SHOWN = 12
 # Facts that change no bits by themselves; told only when all differences are asked for.
 _HARMLESS_FACTS = (
     ("machine", "system"), ("machine", "distribution"), ("machine", "container"), ("machine", "cpus"),
@@ -169,11 +172,11 @@ def _is_idle(
     if effects and all(ours is not None and ours == theirs for ours, theirs in effects):
         return True
     both = first, second
-    if influence.results == (Results.CUDA,) and influence.path[0] in ("variables", "switches"):
-        return all(fact_at(facts, "torch", "gpus") == [] for facts in both)
-    if influence.results == (Results.COLLECTIVES,):
-        return all(fact_at(facts, "ranks") is None for facts in both)
-    return False
+    of_cuda = influence.results == (Results.CUDA,) and influence.path[0] in ("variables", "switches")
+    if (of_cuda or influence.on_gpu) and all(fact_at(facts, "torch", "gpus") == [] for facts in both):
+        return True
+    alone = all(fact_at(facts, "ranks") is None for facts in both)
+    return influence.results == (Results.COLLECTIVES,) and alone
 
 
 def _can_change_an_op(difference: EnvironmentDifference) -> bool:
@@ -253,6 +256,7 @@ def _differing(
                 yield from () if fact is None else (fact,)
         else:
             both = table[0] in _KNOWN_TO_BOTH or (stopped and table[0] in _COME_LATER)
+            both = both or (without_run and table == _LIBRARIES)
             yield from _table_differences(first, second, table, both=both)
 
 
@@ -265,6 +269,8 @@ def _difference_at(first: Mapping[str, Any], second: Mapping[str, Any], path: Pa
     if path == ("arguments",) and _same_arguments(ours, theirs):
         return None
     if ours is None or theirs is None or ours == theirs:  # unknown: a run killed early has few facts
+        return None
+    if path in _UNKNOWN_IF_EMPTY and "" in (ours, theirs):
         return None
     return _difference(path, None, ours, theirs)
 
@@ -304,36 +310,18 @@ def _table_differences(
 
 def _entries(facts: Mapping[str, Any], others: Mapping[str, Any], path: Path) -> dict[Any, Any] | None:
     """Return the entries of a table as they are compared; None where a record has no such table."""
+    if path == _LIBRARIES:
+        return library_texts(facts, others)
     table = fact_at(facts, *path)
     if not isinstance(table, dict):
         return None
     if path == ("distributions",):
-        return {
-            name: _package_text(value, fact_at(others, *path, name))
-            for name, value in table.items()
-            if _was_imported(value, facts) and _was_imported(fact_at(others, *path, name), others)
-        }
+        return package_texts(facts, others)
     if path == ("data", "files"):
         return {name: _contents_text(value) for name, value in table.items()}
     if path == ("code",):
-        return {name: str(fact_at(value, "sha256"))[:_DIGEST_SHOWN] for name, value in table.items()}
+        return {name: str(fact_at(value, "sha256"))[:DIGEST_SHOWN] for name, value in table.items()}
     return table
-
-
-def _was_imported(package: Any, facts: Mapping[str, Any]) -> bool:
-    """Tell whether a run imported a package; an environment without a run counts every package."""
-    return isinstance(package, dict) and (bool(package.get("imported")) or facts.get(TAKEN) == HERE)
-
-
-def _package_text(package: Any, other: Any) -> str:
-    version = str(package.get("version"))
-    edited = package.get("edited")
-    if edited and isinstance(edited, list):
-        return f"{version}, edited: {', '.join(str(file)[:-52] for file in edited)}"
-    contents = package.get("contents"), other.get("contents")
-    if version == str(other.get("version")) and all(contents) and contents[0] != contents[1]:
-        return f"{version}, contents {str(contents[0])[:_DIGEST_SHOWN]}"
-    return version
 
 
 def _contents_text(value: Any) -> str:
@@ -341,7 +329,7 @@ def _contents_text(value: Any) -> str:
         return str(value)
     files = value.get("count", 1)
     of_files = f" in {files} files" if files != 1 else ""
-    return f"{str(value.get('sha256'))[:_DIGEST_SHOWN]} ({value.get('size')} bytes{of_files})"
+    return f"{str(value.get('sha256'))[:DIGEST_SHOWN]} ({value.get('size')} bytes{of_files})"
 
 
 def _without_moved(ours: dict[Any, Any], theirs: dict[Any, Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:

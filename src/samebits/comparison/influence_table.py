@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from samebits.environment.influence import (
     ANY,
     BY_ATEN,
+    BY_CUBLAS,
+    BY_CUDNN,
     BY_MKL,
     BY_ONEDNN,
     BY_THREADS,
@@ -19,6 +21,7 @@ from samebits.environment.influence import (
     Results,
     Strength,
 )
+from samebits.environment.numeric_libraries import LibraryKind
 from samebits.switches.switch import MEASURED as MEASURED_SOURCE
 from samebits.switches.table import TABLE
 from samebits.switches.variables import Variable
@@ -30,10 +33,11 @@ if TYPE_CHECKING:
 
 _TORCH_THREADS = ("torch", "threads", ANY)
 _CAPABILITY = ("torch", "capability")
-_LIBRARIES = ("libraries",)
+_LIBRARIES = ("libraries", ANY)
 _OF_TORCH = (
     ("torch", "git"), ("torch", "cuda"), ("torch", "cudnn"), ("torch", "mkl"), ("torch", "onednn"),
-    ("torch", "openmp"), ("packages", "torch"), ("distributions", "torch"), _CAPABILITY, _LIBRARIES,
+    ("torch", "openmp"), ("torch", "nccl"), ("packages", "torch"), ("distributions", "torch"), _CAPABILITY,
+    _LIBRARIES,
 )  # fmt: skip
 _OF_PROCESSOR = (("machine", "processor"), ("machine", "instructions"), _CAPABILITY)
 
@@ -69,6 +73,44 @@ _OTHER_VARIABLES = (
     Influence(("variables", "OPENBLAS_CORETYPE"), (Results.PACKAGE,), Strength.DOCUMENTED),
     Influence(("variables", "OPENBLAS_NUM_THREADS"), (Results.PACKAGE,), Strength.DOCUMENTED),
 )
+
+
+def _library(kind: LibraryKind) -> Path:
+    return "libraries", kind
+
+
+_ON_GPU = {
+    # Equal bits are promised for one version of the toolkit (docs.nvidia.com/cuda/cublas, "Results
+    # reproducibility").
+    LibraryKind.CUBLAS: (BY_CUBLAS, Strength.DOCUMENTED),
+    # "Most of cuDNN's routines from a given version generate the same bit-wise results"
+    # (docs.nvidia.com/deeplearning/cudnn, "Odds and Ends").
+    LibraryKind.CUDNN: (BY_CUDNN, Strength.DOCUMENTED),
+    # The order of a sum follows from the algorithm and the number of channels (NVIDIA/nccl#1055), which each
+    # version chooses by a table of its own.
+    LibraryKind.NCCL: ((Results.COLLECTIVES,), Strength.DOCUMENTED),
+    LibraryKind.RCCL: ((Results.COLLECTIVES,), Strength.DOCUMENTED),
+    LibraryKind.NVSHMEM: ((Results.COLLECTIVES,), Strength.POSSIBLE),
+    LibraryKind.ROCBLAS: (BY_CUBLAS, Strength.POSSIBLE),
+    LibraryKind.MIOPEN: (BY_CUDNN, Strength.POSSIBLE),
+    LibraryKind.CUSOLVER: ((Results.DECOMPOSITIONS,), Strength.POSSIBLE),
+    LibraryKind.CUSPARSELT: ((Results.SPARSE_PRODUCTS,), Strength.POSSIBLE),
+    LibraryKind.CUSPARSE: ((Results.SPARSE_PRODUCTS,), Strength.POSSIBLE),
+    LibraryKind.CUFFT: ((Results.FOURIER,), Strength.POSSIBLE),
+    LibraryKind.NVRTC: ((Results.COMPILED,), Strength.POSSIBLE),
+    LibraryKind.CURAND: ((Results.CUDA,), Strength.POSSIBLE),
+    LibraryKind.CUDA_RUNTIME: ((Results.CUDA,), Strength.POSSIBLE),
+    LibraryKind.CUDA_DRIVER: ((Results.CUDA,), Strength.POSSIBLE),
+    LibraryKind.ROCM: ((Results.CUDA,), Strength.POSSIBLE),
+}
+_ON_CPU = {
+    LibraryKind.MKL: BY_MKL,
+    LibraryKind.ONEDNN: BY_ONEDNN,
+    LibraryKind.BLAS: (Results.PRODUCTS, Results.DECOMPOSITIONS),
+    LibraryKind.OPENMP: (Results.SUMS,),
+    LibraryKind.MATHS: (Results.LIBRARY_MATHS,),
+}
+_GPU_LIBRARIES = tuple(map(_library, _ON_GPU))
 _BUILDS = (
     Influence(("torch", "version"), (Results.ALL,), Strength.DOCUMENTED, _OF_TORCH),
     Influence(("torch", "git"), (Results.ALL,), Strength.DOCUMENTED, _OF_TORCH),
@@ -84,24 +126,39 @@ _BUILDS = (
         (("machine", "cpus"), *_THREAD_COUNTS),
     ),
     Influence(_TORCH_THREADS, BY_THREADS, Strength.MEASURED, (("switches", "threads"),)),
-    Influence(("torch", "mkl"), BY_MKL, Strength.DOCUMENTED, (_LIBRARIES,)),
-    Influence(("torch", "onednn"), BY_ONEDNN, Strength.DOCUMENTED, (_LIBRARIES,)),
+    Influence(("torch", "mkl"), BY_MKL, Strength.DOCUMENTED, (_library(LibraryKind.MKL),)),
+    Influence(("torch", "onednn"), BY_ONEDNN, Strength.DOCUMENTED, (_library(LibraryKind.ONEDNN),)),
     Influence(("torch", "gpus"), (Results.CUDA, Results.NORMAL_NUMBERS), Strength.DOCUMENTED),
-    Influence(("torch", "cuda"), (Results.CUDA,), Strength.DOCUMENTED, (_LIBRARIES,)),
-    Influence(("torch", "cudnn"), (Results.CUDA,), Strength.DOCUMENTED, (_LIBRARIES,)),
-    Influence(("machine", "gpu_driver"), (Results.CUDA,), Strength.POSSIBLE),
-    Influence(("machine", "libc"), (Results.LIBRARY_MATHS,), Strength.DOCUMENTED),
+    Influence(("torch", "cuda"), (Results.CUDA,), Strength.DOCUMENTED, _GPU_LIBRARIES),
+    Influence(("torch", "cudnn"), BY_CUDNN, Strength.DOCUMENTED, (_library(LibraryKind.CUDNN),)),
+    Influence(
+        ("torch", "nccl"),
+        (Results.COLLECTIVES,),
+        Strength.DOCUMENTED,
+        (_library(LibraryKind.NCCL), _library(LibraryKind.RCCL)),
+        on_gpu=True,
+    ),
+    Influence(
+        ("machine", "gpu_driver"), (Results.CUDA,), Strength.POSSIBLE, (_library(LibraryKind.CUDA_DRIVER),)
+    ),
+    Influence(
+        ("machine", "libc"),
+        (Results.LIBRARY_MATHS,),
+        Strength.DOCUMENTED,
+        (_library(LibraryKind.MATHS),),
+    ),
     Influence(("python", "hash_seed"), (Results.SETS,), Strength.MEASURED, (("switches", "PYTHONHASHSEED"),)),
     Influence(("python", "version"), (Results.ALL,), Strength.DOCUMENTED),
     Influence(("python", "implementation"), (Results.ALL,), Strength.DOCUMENTED),
     Influence(("python", "optimize"), (Results.ALL,), Strength.POSSIBLE),
-    Influence(("torch", "openmp"), (Results.SUMS,), Strength.POSSIBLE, (_LIBRARIES,)),
+    Influence(("torch", "openmp"), (Results.SUMS,), Strength.POSSIBLE, (_library(LibraryKind.OPENMP),)),
     Influence(("machine", "processor"), (*BY_MKL, *BY_ONEDNN), Strength.DOCUMENTED),
 )
 _REST = (
     Influence(("distributions", ANY), (Results.PACKAGE,), Strength.POSSIBLE, (_LIBRARIES,)),
     Influence(("packages", ANY), (Results.PACKAGE,), Strength.POSSIBLE, (_LIBRARIES,)),
-    Influence(_LIBRARIES, (Results.PRODUCTS, Results.DECOMPOSITIONS), Strength.POSSIBLE),
+    *(Influence(_library(kind), results, Strength.POSSIBLE) for kind, results in _ON_CPU.items()),
+    Influence(_LIBRARIES, (Results.ALL,), Strength.POSSIBLE),
     Influence(("torch", "switches", ANY), (Results.ALL,), Strength.DOCUMENTED),
     Influence(("switches", ANY), (Results.ALL,), Strength.DOCUMENTED),
     Influence(("variables", ANY), (Results.ALL,), Strength.POSSIBLE),
@@ -111,8 +168,12 @@ _REST = (
 def influences() -> tuple[Influence, ...]:
     """Return the influences, in the order in which they claim the facts that differ."""
     switches = tuple(map(_of_switch, TABLE))
+    libraries = [
+        Influence(_library(kind), results, strength, on_gpu=True)
+        for kind, (results, strength) in _ON_GPU.items()
+    ]
     variables = [_of_variable(switch) for switch in TABLE if isinstance(switch.handle, Variable)]
-    return (*_INPUTS, *variables, *_OTHER_VARIABLES, *_BUILDS, *switches, *_REST)
+    return (*_INPUTS, *variables, *_OTHER_VARIABLES, *_BUILDS, *libraries, *switches, *_REST)
 
 
 def _of_variable(switch: Switch) -> Influence:

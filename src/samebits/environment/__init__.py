@@ -13,6 +13,7 @@ from samebits.environment.snapshot import (
     numeric_variables,
     table_at,
     with_inventory,
+    with_packages,
     with_torch,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "numeric_variables",
     "table_at",
     "with_inventory",
+    "with_packages",
     "with_torch",
 ]

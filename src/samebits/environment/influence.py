@@ -27,11 +27,16 @@ class Results(StrEnum):
     CONVOLUTIONS = "convolutions"
     CONVOLUTION_GRADIENTS = "convolution-gradients"
     NORMALISATIONS = "normalisations"
+    BATCH_NORMS = "batch-norms"
     SOFTMAX = "softmax"
     ACTIVATIONS = "activations"
     ATTENTION = "attention"
     RECURRENT = "recurrent"
     DECOMPOSITIONS = "decompositions"
+    SPARSE_PRODUCTS = "sparse-products"
+    FOURIER = "fourier"
+    GRID_SAMPLING = "grid-sampling"
+    CTC_LOSS = "ctc-loss"
     OPTIMIZERS = "optimizers"
     COMPILED = "compiled"
     COLLECTIVES = "collectives"
@@ -48,6 +53,7 @@ OPS = {
     Results.CONVOLUTIONS: ("conv",),
     Results.CONVOLUTION_GRADIENTS: ("convolution_backward",),
     Results.NORMALISATIONS: ("layer_norm", "batch_norm", "group_norm", "rms_norm"),
+    Results.BATCH_NORMS: ("batch_norm",),
     Results.SOFTMAX: ("softmax", "nll_loss", "cross_entropy", "logsumexp"),
     Results.ACTIVATIONS: (
         "sigmoid", "silu", "gelu", "elu", "softplus", "tanh", "exp", "pow", "log", "sin", "cos", "erf",
@@ -55,6 +61,10 @@ OPS = {
     Results.ATTENTION: ("attention",),
     Results.RECURRENT: ("lstm", "gru", "rnn"),
     Results.DECOMPOSITIONS: ("svd", "qr", "eigh", "cholesky", "lstsq", "inv", "solve", "lu_"),
+    Results.SPARSE_PRODUCTS: ("sparse",),
+    Results.FOURIER: ("fft",),
+    Results.GRID_SAMPLING: ("cudnn_grid_sampler",),
+    Results.CTC_LOSS: ("cudnn_ctc_loss",),
     Results.OPTIMIZERS: ("adam", "sgd", "lerp", "addcmul", "addcdiv"),
     Results.COLLECTIVES: ("all_reduce", "reduce_scatter", "allreduce"),
 }  # fmt: skip
@@ -67,6 +77,11 @@ BY_ONEDNN = (
     Results.CONVOLUTIONS, Results.RECURRENT, Results.LOW_PRECISION_PRODUCTS, Results.ACTIVATIONS,
 )  # fmt: skip
 BY_MKL = (Results.PRODUCTS, Results.DECOMPOSITIONS, Results.ATTENTION)
+BY_CUBLAS = BY_MKL
+BY_CUDNN = (
+    Results.CONVOLUTIONS, Results.CONVOLUTION_GRADIENTS, Results.BATCH_NORMS, Results.RECURRENT,
+    Results.ATTENTION, Results.GRID_SAMPLING, Results.CTC_LOSS,
+)  # fmt: skip
 BY_ATEN = (
     Results.NORMAL_NUMBERS, Results.SOFTMAX, Results.NORMALISATIONS, Results.ACTIVATIONS, Results.ATTENTION,
     Results.SUMS, Results.OPTIMIZERS,
@@ -94,6 +109,7 @@ class Influence:
         follows: facts that differ because this one does, and are not told on their own.
         effect: facts through which it works. If these are known and equal in both environments, it can hardly
             matter.
+        on_gpu: whether it matters only where a GPU was in use.
     """
 
     path: Path
@@ -101,3 +117,4 @@ class Influence:
     strength: Strength
     follows: tuple[Path, ...] = ()
     effect: tuple[Path, ...] = ()
+    on_gpu: bool = False

@@ -1,4 +1,4 @@
-"""The packages of a process, imported and installed, and the numeric libraries that are loaded."""
+"""The packages of a process, imported and installed."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ import re
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samebits.environment._cache import FileCache, stamp_of
 from samebits.environment.origins import Origin, OriginKind, named, origin_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-_NUMERIC = re.compile(
-    r"^lib(mkl_|iomp|gomp|omp|openblas|scipy_openblas|blis|cblas|lapack|dnnl|cudart|cudnn|cublas|cusparse|cusolver"
-    r"|cufft|curand|nccl|nvrtc|cuda\b|MIOpen|rocblas|hipblas|rccl|m-|m\.so|mvec)[^/]*\.(so|dylib)[^/]*$"
-)
+    from collections.abc import Iterable, Iterator
+
+_SHARED_LIBRARY = re.compile(r"lib[^/]*\.(?:so|dylib)[^/]*$")
 _INFO = re.compile(r"^(?P<name>.+?)-(?P<version>[^-]+)(?:-py[\d.]+)?\.(?:dist|egg)-info$")
 _LARGEST_LIST = 64 << 20  # bytes of the list of a package's files
 _DIGEST_BYTES = 16
@@ -54,11 +51,13 @@ class _FileList:
     Args:
         contents: digest of the list.
         beginnings: of the names: two parts, because many packages share a first one such as `nvidia`.
+        libraries: the names of shared libraries.
         origin: of the package; a folder by its absolute path.
     """
 
     contents: str
     beginnings: frozenset[str]
+    libraries: frozenset[str] = frozenset()
     origin: Origin | None = None
 
 
@@ -84,17 +83,6 @@ def installed_version(name: str) -> str | None:
         return metadata.version(name)
     except Exception:  # noqa: BLE001 - it is not installed, or a module of the script's stands for a standard one
         return None
-
-
-def collect_libraries() -> tuple[str, ...]:
-    """Return the numeric libraries that are loaded: what is installed may be another version."""
-    names = set()
-    with suppress(OSError), Path("/proc/self/maps").open(encoding="utf-8", errors="replace") as file:
-        for line in file:
-            name = line.rstrip("\n").rpartition("/")[2]
-            if _NUMERIC.match(name):
-                names.add(name)
-    return tuple(sorted(names))
 
 
 def collect_distributions(root: str | None = None) -> dict[str, Distribution]:
@@ -127,6 +115,27 @@ def packaged_modules() -> frozenset[str]:
                 os.path.realpath(os.path.join(site, file)) for file in imported[site].get(beginning, ())
             )
     return frozenset(files)
+
+
+def owners(paths: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return name and version of the package that each shared library came with; others are left out.
+
+    Args:
+        paths: of the libraries, without symbolic links.
+    """
+    wanted: dict[str, set[str]] = {}
+    for path in paths:
+        wanted.setdefault(os.path.basename(path), set()).add(path)
+    cache = FileCache("packages")
+    found: dict[str, tuple[str, str]] = {}
+    for name, version, site, info in _installed() if wanted else ():
+        listed = _listed(os.path.join(site, info, "RECORD"), cache)
+        for file in () if listed is None else listed.libraries:
+            path = os.path.realpath(os.path.join(site, file)) if os.path.basename(file) in wanted else ""
+            if path in wanted.get(os.path.basename(path), ()):
+                found.setdefault(path, (name, version))
+    cache.save()
+    return found
 
 
 def normalised(name: str) -> str:
@@ -196,28 +205,31 @@ def _listed(path: str, cache: FileCache) -> _FileList | None:
         return held
     listed = replace(_read_list(path), origin=origin_of(os.path.dirname(path)))
     origin = None if listed.origin is None else list(vars(listed.origin).values())
-    cache.put(path, stamp, [listed.contents, sorted(listed.beginnings), origin])
+    cache.put(path, stamp, [listed.contents, sorted(listed.beginnings), sorted(listed.libraries), origin])
     return listed
 
 
 def _held(value: Any) -> _FileList | None:
     """Return a list of files from the cache; None for what another release, or nobody, wrote there."""
     with suppress(TypeError, ValueError):
-        contents, beginnings, origin = value
-        if type(contents) is str and type(beginnings) is list:
+        contents, beginnings, libraries, origin = value
+        if [type(contents), type(beginnings), type(libraries)] == [str, list, list]:
             told = None if origin is None else Origin(OriginKind(origin[0]), *map(str, origin[1:]))
-            return _FileList(contents, frozenset(beginnings), told)
+            return _FileList(contents, frozenset(beginnings), frozenset(libraries), told)
     return None
 
 
 def _read_list(path: str) -> _FileList:
     """Read a list of files, without what differs between two installations of the same package."""
-    rows = sorted(f"{name},{digest}" for name, digest, _ in _rows(path))
+    listed = [(name, digest) for name, digest, _ in _all_rows(path)]
+    # Also those outside the folder of packages, where the wheels of MKL put theirs.
+    libraries = frozenset(name for name, _ in listed if _SHARED_LIBRARY.match(os.path.basename(name)))
+    rows = sorted(f"{name},{digest}" for name, digest in listed if _is_content(name, digest))
     if not rows:
-        return _FileList("", frozenset())
+        return _FileList("", frozenset(), libraries)
     contents = hashlib.sha256("\n".join(rows).encode(errors="surrogateescape")).hexdigest()
     beginnings = frozenset(_beginning(row.rpartition(",")[0]) for row in rows)
-    return _FileList(contents[: 2 * _DIGEST_BYTES], beginnings)
+    return _FileList(contents[: 2 * _DIGEST_BYTES], beginnings, libraries)
 
 
 def _beginning(name: str) -> str:
@@ -225,19 +237,28 @@ def _beginning(name: str) -> str:
 
 
 def _rows(path: str) -> Iterator[tuple[str, str, str]]:
-    """Return name, digest and size of each file that came with a package (PyPA, `RECORD`).
+    """Return name, digest and size of each file that came with a package.
 
     Scripts are left out, because they hold the path of their interpreter, and so is what the installer wrote
     of the installation.
     """
+    return (row for row in _all_rows(path) if _is_content(*row[:2]))
+
+
+def _all_rows(path: str) -> Iterator[tuple[str, str, str]]:
+    """Return the rows of a list of files (PyPA, `RECORD`)."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
             text = file.read(_LARGEST_LIST)
     except OSError:
         return
     for row in csv.reader(text.splitlines()):
-        if len(row) == 3 and row[1] and not row[0].startswith(("..", "/")) and not _is_description(row[0]):
+        if len(row) == 3:
             yield row[0], row[1], row[2]
+
+
+def _is_content(name: str, digest: str) -> bool:
+    return bool(digest) and not name.startswith(("..", "/")) and not _is_description(name)
 
 
 def _is_description(name: str) -> bool:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.environment.hardware import MachineFacts, collect_machine
 from samebits.environment.loaded_code import local_modules
+from samebits.environment.numeric_libraries import Library, collect_libraries
 from samebits.environment.packages import (
     Distribution,
     collect_distributions,
-    collect_libraries,
     collect_packages,
 )
 from samebits.environment.repository import Patch, SourceFacts, collect_patch, collect_source, root_of
@@ -67,7 +67,7 @@ class Environment:
         torch: None when torch is not imported.
         variables: environment variables that numeric libraries read; no others, and no secrets.
         packages: version of each imported distribution.
-        libraries: file names of the numeric libraries that are loaded.
+        libraries: the numeric libraries that are loaded.
         source: None when the script is not in a git repository.
         switches: the values of the switches, by name; without those that are among the variables.
         distributions: the installed packages, by normalised name.
@@ -81,7 +81,7 @@ class Environment:
     torch: TorchFacts | None
     variables: dict[str, str]
     packages: dict[str, str]
-    libraries: tuple[str, ...]
+    libraries: tuple[Library, ...]
     source: SourceFacts | None
     switches: dict[str, str] = field(default_factory=dict)
     distributions: dict[str, Distribution] = field(default_factory=dict)
@@ -164,8 +164,18 @@ def with_inventory(
     patch = None
     if mask is not None and facts.source is not None:
         patch = collect_patch(_folder_of(script), local_modules(script).values(), folder, mask)
-    distributions = collect_distributions(root_of(_folder_of(script)))
-    return replace(facts, distributions=distributions, patch=patch)
+    return replace(with_packages(facts, root_of(_folder_of(script))), patch=patch)
+
+
+def with_packages(facts: Environment, root: str | None = None) -> Environment:
+    """Return the facts with the installed packages, and those that the loaded libraries came with.
+
+    Args:
+        facts: of this process.
+        root: folder of the repository that the script is in.
+    """
+    libraries = collect_libraries(with_packages=True)
+    return replace(facts, distributions=collect_distributions(root), libraries=libraries)
 
 
 def _collect_python() -> PythonFacts:

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from samebits.environment.numeric_libraries import nccl_version
+
 
 @dataclass(frozen=True)
 class GpuFacts:
@@ -28,6 +30,7 @@ class TorchBuild:
     onednn: str
     openmp: str
     capability: str
+    nccl: str
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class TorchFacts:
         version: such as `2.13.0+cpu`.
         git: commit that it was built from.
         cuda: version of CUDA or ROCm that it was built for, empty if none.
-        cudnn: version that is loaded, empty if none.
+        cudnn: version that is loaded, empty while CUDA is not in use: asking would load more of it.
+        nccl: version that is loaded, of RCCL with ROCm; empty if none.
         mkl: like the next two, the version that torch was built with; empty if without.
         capability: instruction set that torch's own CPU kernels use.
         threads: by which pool, as in effect now.
@@ -50,6 +54,7 @@ class TorchFacts:
     git: str
     cuda: str
     cudnn: str
+    nccl: str
     mkl: str
     onednn: str
     openmp: str
@@ -73,6 +78,7 @@ def collect_torch(torch: Any) -> TorchFacts | None:
         git=build.git,
         cuda=build.cuda,
         cudnn=_text(torch, "backends.cudnn.version") if _read(torch, "cuda.is_initialized") else "",
+        nccl=build.nccl,
         mkl=build.mkl,
         onednn=build.onednn,
         openmp=build.openmp,
@@ -98,6 +104,7 @@ def collect_build(torch: Any) -> TorchBuild:
         onednn=_find(r"MKL-DNN (\S+)", build),
         openmp=_find(r"OpenMP (\d+)", build),
         capability=_text(torch, "backends.cpu.get_cpu_capability"),
+        nccl=nccl_version(),
     )
 
 

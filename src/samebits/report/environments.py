@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._text.printable import printable
 from samebits.environment.influence import Results, Strength
+from samebits.environment.numeric_libraries import LibraryKind
 from samebits.report.style import Style, count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from samebits.comparison.environments import EnvironmentComparison, EnvironmentDifference, FactDifference
 
@@ -31,6 +32,7 @@ _FACTS = {
     ("torch", "git"): "torch build",
     ("torch", "cuda"): "CUDA version of torch",
     ("torch", "cudnn"): "cuDNN version",
+    ("torch", "nccl"): "NCCL version",
     ("torch", "mkl"): "MKL version",
     ("torch", "onednn"): "oneDNN version",
     ("torch", "openmp"): "OpenMP version",
@@ -46,7 +48,29 @@ _FACTS = {
     ("machine", "distribution"): "operating system",
     ("machine", "container"): "container",
     ("machine", "cpus"): "number of processors",
-    ("libraries",): "numeric libraries loaded",
+}
+_LIBRARIES: dict[str, str] = {
+    LibraryKind.CUBLAS: "cuBLAS",
+    LibraryKind.CUDNN: "cuDNN",
+    LibraryKind.NCCL: "NCCL",
+    LibraryKind.CUSOLVER: "cuSOLVER",
+    LibraryKind.CUSPARSELT: "cuSPARSELt",
+    LibraryKind.CUSPARSE: "cuSPARSE",
+    LibraryKind.CUFFT: "cuFFT",
+    LibraryKind.CURAND: "cuRAND",
+    LibraryKind.NVRTC: "CUDA run-time compiler",
+    LibraryKind.NVSHMEM: "NVSHMEM",
+    LibraryKind.CUDA_RUNTIME: "CUDA runtime",
+    LibraryKind.CUDA_DRIVER: "library of the GPU driver",
+    LibraryKind.MIOPEN: "MIOpen",
+    LibraryKind.ROCBLAS: "rocBLAS",
+    LibraryKind.RCCL: "RCCL",
+    LibraryKind.ROCM: "libraries of ROCm",
+    LibraryKind.MKL: "MKL",
+    LibraryKind.ONEDNN: "oneDNN",
+    LibraryKind.BLAS: "BLAS",
+    LibraryKind.OPENMP: "OpenMP",
+    LibraryKind.MATHS: "mathematical functions of the C library",
 }
 # Tables of facts: the name of one entry, and the word for a missing one.
 _TABLES = {
@@ -54,6 +78,7 @@ _TABLES = {
     ("torch", "switches"): ("torch.{}", "missing"),
     ("switches",): ("switch {}", "missing"),
     ("variables",): ("environment variable {}", "not set"),
+    ("libraries",): ("loaded library {}", "not loaded"),
     ("packages",): ("package {}", "not imported"),
     ("distributions",): ("package {}", "not imported"),
     ("code",): ("code of {}", "not used"),
@@ -69,11 +94,16 @@ _RESULTS = {
     Results.CONVOLUTIONS: "convolutions",
     Results.CONVOLUTION_GRADIENTS: "gradients of convolutions",
     Results.NORMALISATIONS: "layer and batch norms",
+    Results.BATCH_NORMS: "batch norms",
     Results.SOFTMAX: "softmax and cross entropy",
     Results.ACTIVATIONS: "activation functions",
     Results.ATTENTION: "attention",
     Results.RECURRENT: "LSTM and GRU",
     Results.DECOMPOSITIONS: "decompositions (SVD, QR)",
+    Results.SPARSE_PRODUCTS: "products of sparse matrices",
+    Results.FOURIER: "Fourier transforms",
+    Results.GRID_SAMPLING: "grid sampling",
+    Results.CTC_LOSS: "CTC loss",
     Results.OPTIMIZERS: "optimizer steps",
     Results.COMPILED: "compiled code",
     Results.COLLECTIVES: "collectives",
@@ -192,7 +222,9 @@ def _fact_json(fact: FactDifference) -> dict[str, Any]:
 def _name(fact: FactDifference) -> str:
     if fact.entry is None:
         return _FACTS.get(fact.path, ".".join(fact.path))
-    return _TABLES[fact.path][0].format(fact.entry)
+    names: Mapping[str, str] = _LIBRARIES if fact.path == ("libraries",) else {}
+    entry = names.get(fact.entry, fact.entry)
+    return _TABLES[fact.path][0].format(entry)
 
 
 def _values(fact: FactDifference) -> Sequence[str]:

@@ -8,7 +8,7 @@ from samebits.environment import fact_at
 from samebits.report.style import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 _MOST_FILES = 8
 _DIGITS = 12
@@ -33,7 +33,7 @@ def environment_lines(environment: Mapping[str, Any]) -> list[tuple[str, str]]:
         if name == "torch" or value in NOT_SET:
             continue
         form = _FORMS.get(name, flat) if isinstance(value, dict) else flat
-        text = form(value)
+        text = _libraries(value) if name == "libraries" and isinstance(value, list) else form(value)
         rows += [(_NAMES.get(name, name.replace("_", " ")), text)] if text else []
     return rows
 
@@ -48,6 +48,16 @@ def _gpus(environment: Mapping[str, Any]) -> list[str]:
 def _distributions(packages: Mapping[str, Any]) -> str:
     used = sum(bool(fact_at(package, "imported")) for package in packages.values())
     return f"{count(len(packages), 'package')}, of which the run imported {used} (--json lists them)"
+
+
+def _libraries(libraries: Iterable[Any]) -> str:
+    """Name each library with the package that it came with; in records of earlier versions only its file."""
+    texts = []
+    for library in libraries:
+        file, package, version = (fact_at(library, key) for key in ("file", "package", "version"))
+        name = str(file or flat(library))
+        texts.append(f"{name} ({package} {version})" if package else name)
+    return ", ".join(texts)
 
 
 def _files(files: Mapping[str, Any]) -> str:

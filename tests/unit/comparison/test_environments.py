@@ -9,14 +9,22 @@ from typing import Any
 
 import pytest
 
-from samebits.comparison.environments import EnvironmentComparison, compare_environments
+from samebits.comparison.environments import EnvironmentComparison, compare_environments, facts_behind
 from samebits.comparison.influence_table import influences
 from samebits.environment import collect, collect_at_start
-from samebits.environment.influence import ANY, OPS, Results, Strength
+from samebits.environment.influence import ANY, BY_CUBLAS, BY_CUDNN, OPS, Results, Strength
+from samebits.environment.numeric_libraries import LibraryKind
 from samebits.environment.torch_build import collect_torch
 from samebits.records.events import RunInfo
 from samebits.records.kinds import Level
-from samebits.report.environments import _RESULTS, _STRENGTHS, fact_difference, render_json, render_text
+from samebits.report.environments import (
+    _LIBRARIES,
+    _RESULTS,
+    _STRENGTHS,
+    fact_difference,
+    render_json,
+    render_text,
+)
 from samebits.report.style import Style
 
 
@@ -33,7 +41,12 @@ def told(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
 def facts() -> dict[str, Any]:
     """Facts with a value in each place."""
     facts = collect().to_dict()
-    facts["torch"] = {"version": "2.13.0", "capability": "AVX512", "threads": {"intra-op": 8}, "cudnn": ""}
+    facts["torch"] = {
+        "version": "2.13.0",
+        "capability": "AVX512",
+        "threads": {"intra-op": 8},
+        "cudnn": "8902",
+    }
     facts["torch"] |= {"gpus": [], "default_dtype": "torch.float32"}
     facts["machine"] |= {"instructions": ["avx2", "avx512f", "fma"], "processor": "AMD EPYC", "cpus": 8}
     facts["source"] = {"commit": "abc", "changed": False}
@@ -72,7 +85,7 @@ def test_differences_are_named_in_plain_words(facts: dict[str, Any]) -> None:
         "environment variable MKL_CBWR: COMPATIBLE and not set",
         "vector instructions of the processor: only the first has avx512f; only the second has sve",
         "GPUs: only the second has name=H200 multiprocessors=132",
-        "cuDNN version: none and 90100",
+        "cuDNN version: 8902 and 90100",
         "switch cudnn-benchmark: on and off",
         "package numpy: 2.1.0 and 2.2.0",
     ]
@@ -134,6 +147,144 @@ def test_collectives_and_gpus_count_where_they_are_used(facts: dict[str, Any]) -
     ]
 
 
+def library(
+    file: str, build: str = "", package: str = "", version: str = "", size: int = 0
+) -> dict[str, Any]:
+    return {"file": file, "build": build, "size": size, "package": package, "version": version}
+
+
+def with_libraries(facts: dict[str, Any], *libraries: Any, **changed: Any) -> dict[str, Any]:
+    """The facts of two ranks on a GPU."""
+    torch = {**facts["torch"], "gpus": [{"name": "H200"}]}
+    return {**facts, "torch": torch, "ranks": {"world_size": 2}, "libraries": list(libraries), **changed}
+
+
+OLD = (
+    library("libcublas.so.12", "a1" * 20, "nvidia-cublas-cu12", "12.4.5.8"),
+    library("libcudnn.so.9", "a2" * 20, "nvidia-cudnn-cu12", "9.1.0.70"),
+    library("libnccl.so.2", "a3" * 20, "nvidia-nccl-cu12", "2.21.5"),
+)
+NEW = (
+    library("libcublas.so.12", "b1" * 20, "nvidia-cublas-cu12", "12.8.4.1"),
+    library("libcudnn.so.9", "b2" * 20, "nvidia-cudnn-cu12", "9.10.2.21"),
+    library("libcudnn_cnn.so.9", "b4" * 20, "nvidia-cudnn-cu12", "9.10.2.21"),
+    library("libnccl.so.2", "b3" * 20, "nvidia-nccl-cu12", "2.27.3"),
+)
+
+
+@pytest.mark.parametrize(
+    ("op", "first", "results"),
+    [
+        ("aten::mm.default", "cublas", BY_CUBLAS),
+        ("aten::convolution_backward.default", "cudnn", BY_CUDNN),
+        ("aten::cudnn_batch_norm.default", "cudnn", BY_CUDNN),
+        ("aten::cudnn_grid_sampler.default", "cudnn", BY_CUDNN),
+        ("c10d::allreduce_.default", "nccl", (Results.COLLECTIVES,)),
+    ],
+)
+def test_the_library_that_computes_the_op_comes_first(
+    facts: dict[str, Any], op: str, first: str, results: tuple[Results, ...]
+) -> None:
+    a, b = info(with_libraries(facts, *OLD)), info(with_libraries(facts, *NEW))
+    differences = compare_environments(a, b, op).differences
+
+    assert {each.fact.entry for each in differences} == {"cublas", "cudnn", "nccl"}
+    assert (differences[0].fact.entry, differences[0].results) == (first, results)
+    assert [each.at_origin for each in differences] == [True, False, False]
+    assert [each.entry for each in facts_behind(a, b, op)] == [first]
+
+
+def test_libraries_of_the_gpu_count_where_it_was_used(facts: dict[str, Any]) -> None:
+    """CUDA builds of torch load them all at the import; and NCCL is for several ranks."""
+    a, b = with_libraries(facts, *OLD), with_libraries(facts, *NEW)
+    cpu = {"torch": facts["torch"]}
+    assert told({**a, **cpu}, {**b, **cpu}) == []
+    assert told({**a, "ranks": None}, {**b, "ranks": None}) == [
+        "loaded library cuBLAS: nvidia-cublas-cu12 12.4.5.8 and nvidia-cublas-cu12 12.8.4.1",
+        "loaded library cuDNN: nvidia-cudnn-cu12 9.1.0.70 and nvidia-cudnn-cu12 9.10.2.21",
+    ]
+
+
+def test_the_version_of_nccl_needs_a_gpu_too(facts: dict[str, Any]) -> None:
+    """Ranks on processors use gloo, though a CUDA build of torch loads NCCL."""
+    a, b = (copy.deepcopy({**facts, "ranks": {"world_size": 2}}) for _ in range(2))
+    a["torch"]["nccl"], b["torch"]["nccl"] = "2.21.5", "2.27.3"
+    assert told(a, b) == []
+    a["torch"]["gpus"] = b["torch"]["gpus"] = [{"name": "H200"}]
+    assert told(a, b) == ["NCCL version: 2.21.5 and 2.27.3"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        # The same build from a wheel and from a system, or under another name of the package.
+        (library("libcublas.so.13", "aa", "nvidia-cublas", "13.4"), library("libcublas.so.13.4", "aa"), None),
+        # One version, built twice.
+        (
+            library("libcublas.so.12", "aa" * 20, "x", "1"),
+            library("libcublas.so.12", "bb" * 20, "x", "1"),
+            "x 1, build aaaaaaaaaaaa and x 1, build bbbbbbbbbbbb",
+        ),
+        # No build ID: version and size.
+        (library("libcublas.so.12", "", "x", "1", 5), library("libcublas.so.12", "", "x", "1", 5), None),
+        (library("libcublas.so.12", "", "x", "1"), library("libcublas.so.12", "", "x", "2"), "x 1 and x 2"),
+        (
+            library("libcublas.so.12", size=5),
+            library("libcublas.so.12", size=6),
+            "libcublas.so.12, build 5 bytes and libcublas.so.12, build 6 bytes",
+        ),
+        # Names only, as in the first records.
+        ("libcublas.so.12", library("libcublas.so.12", "aa", "x", "1", 5), None),
+        ("libcublas.so.12", "libcublas.so.11", "libcublas.so.12 and libcublas.so.11"),
+        # Of no kind that is known, as a record of a later version may have.
+        (library("libnew.so.1", "aa"), library("libnew.so.1", "aa"), None),
+        (library("libcublas.so.12", "aa", "x", "1"), None, "x 1 and not loaded"),
+    ],
+)
+def test_libraries_are_compared_by_build(
+    facts: dict[str, Any], first: Any, second: Any, expected: str | None
+) -> None:
+    both = with_libraries(facts, first), with_libraries(facts, *([] if second is None else [second]))
+    assert told(*both) == ([] if expected is None else [f"loaded library cuBLAS: {expected}"])
+
+
+def test_two_libraries_for_one_purpose_are_not_the_same(facts: dict[str, Any]) -> None:
+    """OpenMP of GNU and of Intel."""
+    both = ({**facts, "libraries": [library(file, "aa")]} for file in ("libgomp.so.1", "libiomp5.so"))
+    assert told(*both) == ["loaded library OpenMP: libgomp.so.1 and libiomp5.so"]
+
+
+def test_a_library_that_a_package_brings_follows_it_and_cublas_does_not(facts: dict[str, Any]) -> None:
+    blas = library("libscipy_openblas64_-32a4b2a6.so", "aa", "numpy", "2.1.0")
+    newer = library("libscipy_openblas64_-ff651d7f.so", "bb", "numpy", "2.2.0")
+    a, b = with_libraries(facts, OLD[0], blas), with_libraries(facts, NEW[0], newer)
+    b["distributions"] = {**b["distributions"], "numpy": {"version": "2.2.0", "imported": True}}
+
+    cublas, numpy = compare_environments(info(a), info(b)).differences
+    assert (cublas.fact.entry, cublas.follows) == ("cublas", ())
+    assert (numpy.fact.entry, [each.entry for each in numpy.follows]) == ("numpy", ["blas"])
+
+
+def test_libraries_of_this_machine_are_those_of_its_packages_unless_they_are_loaded(
+    facts: dict[str, Any],
+) -> None:
+    """Where nothing ran, only torch is imported. What is not installed is not known."""
+    run = with_libraries(facts, *OLD)
+    packages = {"nvidia-cublas-cu12": {"version": "12.4.5.8"}, "nvidia-nccl-cu12": {"version": "2.27.3"}}
+    here = with_libraries(facts, NEW[1], library("libiomp5.so", "cc"), taken="here")
+    here["distributions"] = {**facts["distributions"], **packages}
+
+    assert sorted(told(run, here)) == [
+        "loaded library NCCL: nvidia-nccl-cu12 2.21.5 and nvidia-nccl-cu12 2.27.3",
+        "loaded library cuDNN: nvidia-cudnn-cu12 9.1.0.70 and nvidia-cudnn-cu12 9.10.2.21",
+    ]
+
+
+def test_cudnn_whose_version_is_known_of_one_run_only_is_no_difference(facts: dict[str, Any]) -> None:
+    """Where CUDA is not in use, torch does not tell it."""
+    assert told(facts, {**facts, "torch": {**facts["torch"], "cudnn": ""}}) == []
+
+
 def test_arguments_seeds_and_portable_mode_are_inputs(facts: dict[str, Any]) -> None:
     a = info(facts, "--lr", "1", "--data", "/home/a/set.pt", seed=0)
     b = info(facts, "--lr", "2", "--data", "/mnt/b/set.pt", seed=1, portable=True)
@@ -191,7 +342,7 @@ def test_a_run_that_was_stopped_says_nothing_of_what_is_imported_later(facts: di
     whole = copy.deepcopy(facts)
     whole["distributions"]["numpy"]["version"] = "1.0"
     whole["distributions"]["unused"]["imported"] = True
-    whole["libraries"] = [*facts["libraries"], "libopenblas.so"]
+    whole["libraries"] = [*facts["libraries"], {"file": "libblis.so.4"}]
     whole["variables"] = {"MKL_CBWR": "AVX2", "TORCHINDUCTOR_DETERMINISTIC": "1"}
     stopped = info(facts, status="stopped")
 
@@ -210,11 +361,20 @@ def test_a_killed_run_has_no_differences_that_only_its_end_would_tell(facts: dic
     assert told(start, facts) == ["processor: other and AMD EPYC"]
 
 
+ODD = [{"file": 5}, {"file": "libnccl.so.2", "build": 7, "size": "x"}, {"file": "\n"}, 4, None]
+
+
 def test_facts_from_elsewhere_may_be_anything(facts: dict[str, Any]) -> None:
     """A killed run has none; a forged record may hold values of any type."""
     assert told({}, facts) == []
     values = (None, 5, "text", [], [{}], {"version": {"a": [1]}}, {"threads": 7}, {"threads": {"x\ny": [[]]}})
-    for value in (*values, {"files": 3}, {"files": {"a": 1, "b": {"count": None}}}, {"numpy": [], "x": {}}):
+    for value in (
+        *values,
+        {"files": 3},
+        {"files": {"a": 1, "b": {"count": None}}},
+        {"numpy": [], "x": {}},
+        ODD,
+    ):
         for name in facts:
             for line in told({**facts, name: value}, facts):
                 assert "\n" not in line
@@ -228,7 +388,9 @@ def test_every_influence_is_of_a_fact(facts: dict[str, Any]) -> None:
     known |= {"arguments": [], "control": {"seed": "0", "portable": "off"}}
     for influence in influences():
         value: Any = known
-        for name in influence.path[: -1 if influence.path[0] in ("variables", "switches") else None]:
+        for name in influence.path[
+            : -1 if influence.path[0] in ("variables", "switches", "libraries") else None
+        ]:
             if name != ANY:
                 assert name in value, influence.path
                 value = value[name]
@@ -237,6 +399,7 @@ def test_every_influence_is_of_a_fact(facts: dict[str, Any]) -> None:
 def test_every_result_and_strength_has_words() -> None:
     assert set(_RESULTS) == set(Results)
     assert set(_STRENGTHS) == set(Strength)
+    assert set(_LIBRARIES) == set(LibraryKind)
     assert set(OPS) < set(Results)
 
 

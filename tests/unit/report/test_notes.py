@@ -80,9 +80,11 @@ def test_the_value_of_a_variable_that_is_missing_is_told_apart() -> None:
     assert fact_difference(ENVIRONMENT) == "environment variable PYTHONHASHSEED: 1 and not set"
     gpus = FactDifference(("torch", "gpus"), "", "H200", is_list=True)
     assert fact_difference(gpus) == "GPUs: only the second has H200"
-    assert fact_difference(FactDifference(("libraries",), "", "", is_list=True)).endswith(
+    assert fact_difference(FactDifference(("torch", "gpus"), "", "", is_list=True)).endswith(
         ": in another order"
     )
+    cublas = FactDifference(("libraries",), None, "libcublas.so.13", "cublas")
+    assert fact_difference(cublas) == "loaded library cuBLAS: not loaded and libcublas.so.13"
 
 
 def test_a_record_of_a_newer_samebits_may_name_an_intervention_or_a_part_that_is_not_known() -> None:
