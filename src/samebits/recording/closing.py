@@ -13,6 +13,7 @@ from samebits._runtime.child_bootstrap import python_code
 from samebits._runtime.package import LOCATION
 from samebits._text.printable import printable, printable_lines
 from samebits.errors import SamebitsError
+from samebits.recording.unread_words import unread_text
 from samebits.records.creation import fold
 from samebits.records.reader import RecordReader
 
@@ -121,7 +122,9 @@ def ending_text(record: Path, shown: str) -> str:
     if info.status == "running":
         return f"{shown} is incomplete: {why_incomplete(record)}; what was written before can be read"
     steps = _n_steps(record, info)
-    return f"{steps} step{'' if steps == 1 else 's'} recorded in {shown}"
+    unread = unread_text(info.environment)
+    told = f"; {unread}" if unread else ""
+    return f"{steps} step{'' if steps == 1 else 's'} recorded in {shown}{told}"
 
 
 def finish(record: str, shown: str, broken: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import samebits
@@ -40,3 +41,23 @@ def test_files_of_samebits_itself_are_no_data(tmp_path):
     probe.remove()
 
     assert not {str(kernel), str(typed)} & set(read)
+
+
+def test_a_file_that_is_gone_by_the_end_was_read_all_the_same(tmp_path):
+    """Not so a name under which there was no file, and a file that the run itself had written."""
+    data, written = tmp_path / "data.bin", tmp_path / "temporary"
+    data.write_bytes(b"12")
+    probe = DataFilesProbe(str(tmp_path / "log"), ())
+
+    probe.install()
+    data.read_bytes()
+    written.write_bytes(b"1")
+    written.read_bytes()
+    with suppress(FileNotFoundError):
+        (tmp_path / "missing").read_bytes()
+    for path in (data, written):
+        path.unlink()
+    read = probe.paths()
+    probe.remove()
+
+    assert [path for path in read if path.startswith(str(tmp_path))] == [str(data)]
