@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import math
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +26,7 @@ from samebits.recording.probes.data_files import DataFilesProbe
 from samebits.recording.probes.draws import DrawProbe
 from samebits.recording.probes.file_effects import EarlierFiles, EffectsProbe
 from samebits.recording.probes.tap_events import TapProbe
+from samebits.recording.run_signals import RunSignals
 from samebits.recording.settings import VALUE_BYTES, RecordingSettings
 from samebits.recording.terminal_row import Progress, show_digesting
 from samebits.records.events import RunInfo
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from samebits._runtime.frames import Site
+    from samebits.environment.files import DataFacts
     from samebits.recording.probes.assembly import ProbeSet
     from samebits.records.events import TensorInfo
     from samebits.records.kinds import EventKind
@@ -159,13 +162,19 @@ class RecordingSession:
         self._draws.install(self._imports)
 
     def finish(
-        self, ending: Ending | None = None, control: dict[str, Any] | None = None, *, single: bool = True
+        self,
+        ending: Ending | None = None,
+        control: dict[str, Any] | None = None,
+        signals: RunSignals | None = None,
+        *,
+        single: bool = True,
     ) -> None:
         """Record the last state, take the probes away and close the record.
 
         Args:
             ending: how the run ended; by default it finished.
             control: what the record keeps of the control that the run was under.
+            signals: that are kept back meanwhile; Ctrl-C leaves out what takes long.
             single: leave a single file; else whoever started this process does that (`fold`).
         """
         ending = ending or Ending("finished")
@@ -201,10 +210,23 @@ class RecordingSession:
         )
         if read is not None:  # last, because it may take long, and the run may be killed meanwhile
             with self._noted(RecordedPart.DATA_FILES):
-                data = digest_data(read, self._folder, show_digesting)
+                data = self._digest(read, signals or RunSignals())
                 self.writer.update(environment=self._environment(dataclasses.replace(facts, data=data)))
             self.writer.update(notes=self._notes())
         self.writer.close(single=single)
+
+    def _digest(self, read: list[str], signals: RunSignals) -> DataFacts:
+        begun = signals.skip_begins()
+
+        def progress(done: int, total: int) -> None:
+            show_digesting(done, total)
+            if signal.SIGINT in signals.came:
+                raise KeyboardInterrupt
+
+        try:
+            return digest_data(read, self._folder, progress)
+        finally:
+            signals.skip_ends(begun)
 
     def _facts_at_end(self) -> environment.Environment:
         inventory, script = self.settings.inventory, self._code.script
