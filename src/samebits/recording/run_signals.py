@@ -37,11 +37,15 @@ _kill, _getpid = os.kill, os.getpid  # the script's may be others by the end
 class RunSignals:
     """The handlers of a script's process.
 
+    Args:
+        everywhere: keep signals back also while the interpreter is in code that samebits did not call.
+
     Attributes:
         came: numbers of the signals that were kept back, in their order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, everywhere: bool = False) -> None:
+        self._everywhere = everywhere
         self.came: list[int] = []
         self._saved: dict[int, Any] = {}
         self._main = threading.main_thread().ident  # other threads may set no handler
@@ -101,7 +105,7 @@ class RunSignals:
         return get_ident() == self._main
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        if _is_samebits_at_work(frame):
+        if self._everywhere or _is_samebits_at_work(frame):
             self.came.append(int(number))
             return
         try:
