@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import math
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,18 +16,18 @@ from samebits._runtime.imports import PostImport
 from samebits._text.masking import Masker
 from samebits._torch.core import COMPILER_RULES, compiled_graphs, hide_from_compiler
 from samebits.environment.distributed import KEY as RANKS
-from samebits.environment.files import digest_data
 from samebits.environment.loaded_code import LoadedCode
 from samebits.recording._recorder import Recorder, TensorReader, recordable
 from samebits.recording._scalars import ValueLog
 from samebits.recording._steps import ReferenceLimit, SchedulingNoise, StepLimit
+from samebits.recording.data_digests import digest_read
 from samebits.recording.probes.data_files import DataFilesProbe
 from samebits.recording.probes.draws import DrawProbe
 from samebits.recording.probes.file_effects import EarlierFiles, EffectsProbe
 from samebits.recording.probes.tap_events import TapProbe
 from samebits.recording.run_signals import RunSignals
 from samebits.recording.settings import VALUE_BYTES, RecordingSettings
-from samebits.recording.terminal_row import Progress, show_digesting
+from samebits.recording.terminal_row import Progress
 from samebits.records.events import RunInfo
 from samebits.records.kinds import Level, Role
 from samebits.records.notes import Note, NoteCode, RecordedPart
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from samebits._runtime.frames import Site
-    from samebits.environment.files import DataFacts
     from samebits.recording.probes.assembly import ProbeSet
     from samebits.records.events import TensorInfo
     from samebits.records.kinds import EventKind
@@ -210,23 +208,10 @@ class RecordingSession:
         )
         if read is not None:  # last, because it may take long, and the run may be killed meanwhile
             with self._noted(RecordedPart.DATA_FILES):
-                data = self._digest(read, signals or RunSignals())
+                data = digest_read(read, self._folder, signals or RunSignals())
                 self.writer.update(environment=self._environment(dataclasses.replace(facts, data=data)))
             self.writer.update(notes=self._notes())
         self.writer.close(single=single)
-
-    def _digest(self, read: list[str], signals: RunSignals) -> DataFacts:
-        begun = signals.skip_begins()
-
-        def progress(done: int, total: int) -> None:
-            show_digesting(done, total)
-            if signal.SIGINT in signals.came:
-                raise KeyboardInterrupt
-
-        try:
-            return digest_data(read, self._folder, progress)
-        finally:
-            signals.skip_ends(begun)
 
     def _facts_at_end(self) -> environment.Environment:
         inventory, script = self.settings.inventory, self._code.script

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from samebits.comparison.environments import EnvironmentComparison, compare_environments
+from samebits.comparison.environments import EnvironmentComparison, compare_environments, facts_behind
 from samebits.comparison.influence_table import influences
+from samebits.comparison.verdict import _environment
 from samebits.environment import collect, collect_at_start
 from samebits.environment.influence import ANY, OPS, Results, Strength
 from samebits.environment.torch_build import collect_torch
 from samebits.records.events import RunInfo
 from samebits.records.kinds import Level
+from samebits.records.notes import NoteCode
 from samebits.report.environments import _RESULTS, _STRENGTHS, fact_difference, render_json, render_text
 from samebits.report.style import Style
 
@@ -315,3 +317,9 @@ def test_what_is_not_known_comes_after_the_differences() -> None:
     assert lines[10] == "not known: 5 more data files, not compared either"
     told = json.loads(render_json(("A", "B"), compare_environments(a, b)))["unknown"]
     assert told["data_files"][-1] == {"name": "a", "first": None, "second": "skipped"}
+
+
+def test_a_comparison_of_runs_names_it_apart_from_the_differences() -> None:
+    a, b = data_of({"a": "1"}), data_of({}, unread={"a": "skipped"})
+    assert [note.code for note in _environment(a, b)] == [NoteCode.DATA_NOT_COMPARED]
+    assert facts_behind(a, b, "aten::mm.default") == ()
