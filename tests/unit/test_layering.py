@@ -48,7 +48,9 @@ PACKAGES = (
 )
 # Code that runs while the user's script does; but for what ends it, or shows how it ended.
 IN_SCRIPTS = set(PACKAGES[PACKAGES.index("_runtime") : PACKAGES.index("comparison")]) - {"digest", "causes"}
-AT_THE_END = {f"samebits.recording.{name}" for name in ("closing", "_guard", "_leaving", "runner")} | {
+AT_THE_END = {
+    f"samebits.recording.{name}" for name in ("closing", "_guard", "_leaving", "run_signals", "runner")
+} | {
     "samebits.checkpoint.sharded",  # passes it on when the other ranks know
     "samebits.checkpoint.folder",  # a thread, in which no handler runs
 }

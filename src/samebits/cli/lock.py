@@ -23,6 +23,7 @@ from samebits.commands.lock.entry import LockEntry, own_command
 from samebits.commands.lock.file import DEFAULT, LockFile, check_name, read_lock
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, target_name
+from samebits.recording.unread_words import unread_text
 from samebits.verification.preconditions import check_target
 
 if TYPE_CHECKING:
@@ -108,6 +109,9 @@ class LockCommand:
             phases.clear()
         write_entries(lock, [made])
         write(f"samebits: {made.entry.steps} steps of {name} are locked in {lock.path}", sys.stderr)
+        unread = unread_text(made.entry.environment)
+        if unread:
+            write(f"samebits: {unread}; a check cannot compare what has none", sys.stderr)
         return EXIT_IDENTICAL
 
 

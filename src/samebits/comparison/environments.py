@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from samebits._text.masking import MASK, NOT_RECORDED
 from samebits.comparison._installed import DIGEST_SHOWN, library_texts, package_texts
 from samebits.comparison.influence_table import influences
+from samebits.comparison.unread_data import UnknownFiles, comparable, unknown_files
 from samebits.environment import HERE, TAKEN, fact_at
 from samebits.environment.influence import ANY, OPS, Influence, Results, Strength
 from samebits.switches.startup import HASH_SEED
@@ -89,10 +90,12 @@ class EnvironmentComparison:
     Args:
         differences: that can change bits, the likeliest first.
         others: facts that differ and change nothing.
+        unknown: data files that cannot be compared, and so are no differences.
     """
 
     differences: tuple[EnvironmentDifference, ...]
     others: tuple[FactDifference, ...] = ()
+    unknown: UnknownFiles = field(default_factory=UnknownFiles)
 
 
 def compare_environments(a: RunInfo, b: RunInfo, op: str = "") -> EnvironmentComparison:
@@ -128,6 +131,7 @@ def compare_environments(a: RunInfo, b: RunInfo, op: str = "") -> EnvironmentCom
     return EnvironmentComparison(
         tuple(difference for *_, difference in ranked),
         tuple(fact for fact in others if fact is not None and _key(fact) not in told),
+        UnknownFiles() if stopped else unknown_files(first, second),
     )
 
 
@@ -298,6 +302,7 @@ def _table_differences(
     if ours is None or theirs is None:
         return
     if path == ("data", "files"):
+        ours, theirs = comparable(ours, theirs, fact_at(first, "data"), fact_at(second, "data"))
         ours, theirs = _without_moved(ours, theirs)
         if HERE in (first.get(TAKEN), second.get(TAKEN)):  # only the names of single files are known
             ours, theirs = ({k: v for k, v in each.items() if not k.endswith("/")} for each in (ours, theirs))

@@ -217,12 +217,17 @@ def _by_chance(result: Survey) -> list[Note]:
 
 
 def _environment(a: RunInfo, b: RunInfo) -> list[Note]:
-    facts = [difference.fact for difference in compare_environments(a, b).differences]
+    compared = compare_environments(a, b)
+    facts = [difference.fact for difference in compared.differences]
     if a.torch and b.torch and a.torch != b.torch and not any(fact.path in _OF_TORCH for fact in facts):
         facts.insert(0, FactDifference(("torch", "version"), a.torch, b.torch))
     notes = [Note.of(NoteCode.ENVIRONMENT, fact) for fact in facts[:_LISTED]]
-    rest = len(facts) - _LISTED
-    return [*notes, Note.of(NoteCode.MORE_OF_ENVIRONMENT, rest)] if rest > 0 else notes
+    rest, unknown = len(facts) - _LISTED, compared.unknown
+    notes += [Note.of(NoteCode.MORE_OF_ENVIRONMENT, rest)] if rest > 0 else []
+    if unknown.files:
+        number = len(unknown.files) + unknown.unlisted
+        notes.append(Note.of(NoteCode.DATA_NOT_COMPARED, number, unknown.files[0].name))
+    return notes
 
 
 def compare_records(a: str | Path, b: str | Path) -> Comparison:

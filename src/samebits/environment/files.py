@@ -8,11 +8,13 @@ import stat
 import sys
 import sysconfig
 import time
+from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from samebits.environment._cache import FileCache, stamp_of
+from samebits.environment.unread import Unread, WhyUnread, why_not_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -47,11 +49,13 @@ class DataFacts:
     Args:
         files: by name: below the working folder relative, below the home folder with `~`. Where there are too
             many files to list, those of a folder are one entry, whose name ends in `/`.
-        unread: names of files that could not be read, or were left out because reading was stopped.
+        unread: why files have no digest, by name.
+        unlisted: how many more have none, by the reason.
     """
 
     files: dict[str, FileDigest]
-    unread: tuple[str, ...] = ()
+    unread: dict[str, WhyUnread] = field(default_factory=dict)
+    unlisted: dict[WhyUnread, int] = field(default_factory=dict)
 
 
 def sha256_of(path: str, report: Callable[[int], None] | None = None) -> str | None:
@@ -61,17 +65,26 @@ def sha256_of(path: str, report: Callable[[int], None] | None = None) -> str | N
         path: of the file.
         report: told the bytes of each part that was read.
     """
-    digest = hashlib.sha256()
     try:
-        with _open(path, "rb", buffering=0) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return None
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-                if report is not None:
-                    report(len(chunk))
+        return _hashed(path, report)
     except OSError:
         return None
+
+
+def _hashed(path: str, report: Callable[[int], None] | None) -> str:
+    """Return the SHA-256 of a regular file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    digest = hashlib.sha256()
+    with _open(path, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise FileNotFoundError(path)
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            if report is not None:
+                report(len(chunk))
     return digest.hexdigest()
 
 
@@ -91,7 +104,7 @@ def installed_folders() -> tuple[str, ...]:
 
 
 def digest_data(paths: Collection[str], folder: str, progress: Progress | None = None) -> DataFacts:
-    """Return the digests of files that a run read. Ctrl-C stops it, and the rest is named as unread.
+    """Return the digests of files that a run read. Ctrl-C stops it, and the rest is named as skipped.
 
     Args:
         paths: absolute.
@@ -101,12 +114,22 @@ def digest_data(paths: Collection[str], folder: str, progress: Progress | None =
     cache = FileCache("files")
     known = {path: digest for path in paths if (digest := _cached(path, cache)) is not None}
     missing = [path for path in sorted(paths) if path not in known]
+    why: dict[str, WhyUnread] = {}
     with suppress(KeyboardInterrupt):
-        _read(missing, known, cache, progress)
+        _read(missing, known, why, cache, progress)
     cache.save()
-    unread = [_shown(path, folder) for path in missing if path not in known]
+    unread = _listed(
+        [(path, why.get(path, WhyUnread.SKIPPED)) for path in missing if path not in known], folder
+    )
     named = {_shown(path, folder): known[path] for path in sorted(known)}
-    return DataFacts(_folded(named), tuple(unread[:_MOST_LISTED]))
+    return DataFacts(_folded(named), unread.files, unread.unlisted)
+
+
+def _listed(unread: list[tuple[str, WhyUnread]], folder: str) -> Unread:
+    """Name as many files as a record lists, and count the others."""
+    listed, others = unread[:_MOST_LISTED], unread[_MOST_LISTED:]
+    names = {_shown(path, folder): why for path, why in listed}
+    return Unread(names, dict(Counter(why for _, why in others)))
 
 
 def _cached(path: str, cache: FileCache) -> FileDigest | None:
@@ -118,9 +141,24 @@ def _cached(path: str, cache: FileCache) -> FileDigest | None:
 
 
 def _read(
-    paths: Iterable[str], known: dict[str, FileDigest], cache: FileCache, progress: Progress | None
+    paths: Iterable[str],
+    known: dict[str, FileDigest],
+    why: dict[str, WhyUnread],
+    cache: FileCache,
+    progress: Progress | None,
 ) -> None:
-    before = {path: status for path in paths if (status := _status(path)) is not None}
+    """Hash files, into `known` or, with the reason why there is no digest, into `why`."""
+    before: dict[str, os.stat_result] = {}
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            why[path] = why_not_read(error)
+            continue
+        if stat.S_ISREG(status.st_mode):  # to open a pipe would wait for a writer
+            before[path] = status
+        else:
+            why[path] = WhyUnread.GONE
     total, done = sum(status.st_size for status in before.values()), 0
 
     def report(count: int) -> None:
@@ -130,12 +168,22 @@ def _read(
             progress(done, total)
 
     for path, status in before.items():
-        digest = sha256_of(path, report)
-        if digest is None:
+        try:
+            digest = _hashed(path, report)
+            if _contents_stamp(os.stat(path)) != _contents_stamp(status):
+                why[path] = WhyUnread.CHANGED
+                continue
+        except OSError as error:
+            why[path] = why_not_read(error)
             continue
         known[path] = FileDigest(digest, status.st_size)
         if status.st_mtime_ns + _SETTLED_NS < time.time_ns():
             cache.put(path, stamp_of(status), digest)
+
+
+def _contents_stamp(status: os.stat_result) -> tuple[int, int, int, int]:
+    """Return what changes with the contents; a new link to a file changes one of its times only."""
+    return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
 
 
 def _status(path: str) -> os.stat_result | None:

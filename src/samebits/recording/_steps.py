@@ -290,12 +290,20 @@ class StepClock:
         self._imports.on_torch(self._install)
         self._imports.install()
 
-    def finish(self, ending: Ending, control: dict[str, Any] | None = None, *, single: bool = True) -> None:  # noqa: ARG002 - as of a recording
+    def finish(
+        self,
+        ending: Ending,
+        control: dict[str, Any] | None = None,
+        signals: object = None,  # noqa: ARG002 - as of a recording
+        *,
+        single: bool = True,  # noqa: ARG002
+    ) -> None:
         """Write the times and how the run ended.
 
         Args:
             ending: how the run ended.
             control: the facts of the control that the run was under.
+            signals: not used here.
             single: not used here.
         """
         self._imports.remove()

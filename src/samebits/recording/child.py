@@ -21,6 +21,7 @@ from samebits.recording._steps import StepClock
 from samebits.recording.children import ChildRecords, forget, has_trained, remove_records
 from samebits.recording.closing import ErrorLines, RecordCloser
 from samebits.recording.naming import children_folder
+from samebits.recording.run_signals import RunSignals
 from samebits.recording.runner import RunResult, Target, last_line, run_target
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
@@ -57,16 +58,18 @@ def main(arguments: list[str]) -> int:
     session = StepClock(settings) if timed else RecordingSession(settings, tuple(arguments))
     lines = ErrorLines()
     closer = RecordCloser(settings.record, settings.shown_as, lines) if settings.shown_as else None
-    run = _Run(session, *_begin(session, settings, lines.say), lines, closer)
+    signals = RunSignals()
+    run = _Run(session, *_begin(session, settings, lines.say), lines, closer, signals)
     if isinstance(session, RecordingSession) and not settings.replay:
         run.record_children(settings, session.note_unrecorded)
     overlay = Overlay(settings.overlay)
     overlay.install()
     # First in, last out: threads that outlive the script and its own exit handlers are recorded too.
+    atexit.register(signals.deliver)  # after it
     atexit.register(run.close)
     run.close_before_exit()
     try:
-        run.results.append(run_target(target, overlay))
+        run.results.append(run_target(target, overlay, signals))
     except SamebitsError as error:
         run.results.append(RunResult(exit_status=EXIT_NOT_JUDGED, failure=str(error)))
         raise
@@ -83,6 +86,7 @@ class _Run:
         portable: its portable mode, if it is in it.
         lines: where samebits says things.
         closer: closes the record and describes it; None where a parent does that.
+        signals: kept back while the record is closed.
 
     Attributes:
         results: how the script ended; empty before it has.
@@ -95,6 +99,7 @@ class _Run:
         portable: PortableRun | None,
         lines: ErrorLines,
         closer: RecordCloser | None,
+        signals: RunSignals,
     ) -> None:
         self.results: list[RunResult] = []
         self._session = session
@@ -102,6 +107,7 @@ class _Run:
         self._portable = portable
         self._lines = lines
         self._closer = closer
+        self._signals = signals
         self._children: ChildRecords | None = None
         self._process = os.getpid()
         self._exit: Callable[[int], None] = os._exit
@@ -121,6 +127,7 @@ class _Run:
         """Close the record, once, and not in a process that the script forked."""
         if os.getpid() != self._process:
             return
+        self._signals.hold()
         with self._lock:
             if self._closed:
                 return
@@ -130,7 +137,7 @@ class _Run:
             facts = {} if controlled is None else controlled.facts()
             if portable is not None:
                 facts["portable_run"] = portable.facts()
-            self._session.finish(_ending(self.results), facts, single=False)
+            self._session.finish(_ending(self.results), facts, self._signals, single=False)
             if self._session.broken and self._closer is None:  # else it says so
                 self._lines.say(self._session.broken)
             for active in (portable, controlled):
@@ -159,6 +166,7 @@ class _Run:
         """End the run here and now, because its limit is reached; does not return."""
         if os.getpid() != self._process:
             return
+        self._signals.hold()
         with self._lock:
             end_after_grace(0, self._exit)  # closing may wait for what this thread holds
             self.results[:] = [RunResult(0, stopped=True)]
@@ -167,7 +175,12 @@ class _Run:
             except SamebitsError as error:
                 self._lines.say(f"{error}\n{pointer(error.slug)}")
             self.close()
-            leave(self.results[0].exit_status, self._exit)
+            atexit.unregister(self._signals.deliver)  # not before the script's processes have ended
+            leave(self.results[0].exit_status, self._end)
+
+    def _end(self, status: int) -> None:
+        self._signals.deliver()
+        self._exit(status)
 
     def close_before_exit(self) -> None:
         """Have `os._exit`, with which some scripts end, close the record first."""
@@ -176,10 +189,12 @@ class _Run:
         def exit_now(_self: Any, /, *args: Any, **named: Any) -> None:
             status = named.get("status", args[0] if args else None)
             if isinstance(status, int) and os.getpid() == self._process and not self._closed:
+                self._signals.hold()
                 end_after_grace(status, end)
                 failure = self.results[0].failure if self.results else _handled_error(status)
                 self.results[:] = [RunResult(status & 0xFF, failure)]
                 self.close()
+                self._signals.deliver()
             end(*args, **named)
 
         Patches().set(os, "_exit", proxy_of(os._exit, exit_now))

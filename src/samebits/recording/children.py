@@ -26,6 +26,7 @@ from samebits._runtime.patching import PATCHED, Patches
 from samebits.recording._child_commands import may_train, python_program, split_command, with_variable
 from samebits.recording.launch import command_of
 from samebits.recording.naming import CHILDREN_SUFFIX, SUFFIX, children_folder
+from samebits.recording.run_signals import RunSignals
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
 from samebits.rng.active import PROCESS, thread_name
 
@@ -260,9 +261,14 @@ class ChildRecords:
         trained = has_trained(session)
         failed = status not in (0, None)
         failure = f"the process ended with exit status {status}" if failed else ""
-        session.finish(Ending("failed" if failed else "finished", status or 0, failure))
-        if not trained:
-            forget(session)
+        signals = RunSignals(everywhere=True)
+        signals.hold()
+        try:
+            session.finish(Ending("failed" if failed else "finished", status or 0, failure), signals=signals)
+            if not trained:
+                forget(session)
+        finally:
+            signals.deliver()
 
     def _payload(self, _executable: Any) -> Payload:
         return Payload(

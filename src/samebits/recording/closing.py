@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from samebits._runtime.child_bootstrap import python_code
 from samebits._runtime.package import LOCATION
 from samebits._text.printable import printable, printable_lines
 from samebits.errors import SamebitsError
+from samebits.recording.unread_words import unread_text
 from samebits.records.creation import fold
 from samebits.records.reader import RecordReader
 
@@ -60,14 +62,13 @@ def _identity() -> tuple[int, int] | None:
 
 
 _LITTLE_BYTES = 1 << 20
-# Ctrl-C on a terminal reaches this process too; limits that the script has set are the script's.
+# Limits that the script has set are the script's.
 _LIMITS = """\
-import os, resource, signal, sys
+import os, resource, sys
 for name in ("RLIMIT_FSIZE", "RLIMIT_NOFILE", "RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_CPU"):
     number = getattr(resource, name)
     hard = resource.getrlimit(number)[1]
     resource.setrlimit(number, (hard, hard))
-signal.signal(signal.SIGINT, signal.SIG_IGN)
 """
 _CLOSE = """\
 _, _, record, shown, silent, broken = sys.argv
@@ -121,7 +122,9 @@ def ending_text(record: Path, shown: str) -> str:
     if info.status == "running":
         return f"{shown} is incomplete: {why_incomplete(record)}; what was written before can be read"
     steps = _n_steps(record, info)
-    return f"{steps} step{'' if steps == 1 else 's'} recorded in {shown}"
+    unread = unread_text(info.environment)
+    told = f"; {unread}" if unread else ""
+    return f"{steps} step{'' if steps == 1 else 's'} recorded in {shown}{told}"
 
 
 def finish(record: str, shown: str, broken: str = "") -> None:
@@ -143,7 +146,7 @@ class RecordCloser:
     """Closes the record at the end of a run that has no parent to do that, and describes it on stderr.
 
     A separate process does it, since it needs descriptors: in this one a thread of the script may still
-    close some by their numbers.
+    close some by their numbers. It has SIGINT blocked from its start: Ctrl-C on a terminal reaches it too.
 
     Args:
         record: where the record is.
@@ -169,4 +172,4 @@ class RecordCloser:
         command = [*self._command, "" if self._lines.open else "silent", broken]
         if _spawn is not None:
             with contextlib.suppress(OSError):
-                _wait(_spawn(command[0], command, self._environment), 0)
+                _wait(_spawn(command[0], command, self._environment, setsigmask=(signal.SIGINT,)), 0)

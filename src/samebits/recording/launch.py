@@ -17,6 +17,7 @@ from samebits._runtime.child_bootstrap import AS_A_SCRIPT, python_code
 from samebits._runtime.package import LOCATION
 from samebits._runtime.processes import descendants, end, ended_with_parent
 from samebits.errors import SamebitsError
+from samebits.recording.run_signals import DEFAULT_FIRST
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
 from samebits.recording.supervision import Supervision
 from samebits.recording.target import check_target
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from samebits.recording.runner import Target
 
 # `startup_modules` is read by `runner.run_target`.
-_BEFORE = f"{AS_A_SCRIPT}sys.orig_argv[-len(sys.argv) - 1:] = sys.argv[2:]\n"
+_BEFORE = f"{AS_A_SCRIPT}{DEFAULT_FIRST}sys.orig_argv[-len(sys.argv) - 1:] = sys.argv[2:]\n"
 _RUN = """\
 from samebits.recording.child import main
 from samebits.recording.runner import enter

@@ -17,6 +17,7 @@ from samebits._runtime.address_layout import UnlistedFolder, layout_is_fixed
 from samebits._runtime.package import FOLDER
 from samebits._torch.core import OP_CALLS
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
+from samebits.recording.run_signals import RunSignals
 from samebits.recording.target import (
     check_target,
     find_importer,
@@ -139,7 +140,9 @@ class RunResult:
     stopped: bool = False
 
 
-def run_target(target: Target, overlay: Overlay | None = None) -> RunResult:
+def run_target(
+    target: Target, overlay: Overlay | None = None, signals: RunSignals | None = None
+) -> RunResult:
     """Run a target in this process as `python target` would.
 
     `sys.path` must not hold an entry for a script yet.
@@ -147,6 +150,7 @@ def run_target(target: Target, overlay: Overlay | None = None) -> RunResult:
     Args:
         target: what is run.
         overlay: other text for the script; what it imports is the business of `Overlay.install`.
+        signals: keeps signals back once the script has ended; None to leave its handlers as they are.
 
     Raises:
         SamebitsError: there is nothing to run; `script-missing`, `script-unreadable`, `script-no-main`
@@ -161,10 +165,12 @@ def run_target(target: Target, overlay: Overlay | None = None) -> RunResult:
         UnlistedFolder(sys.path[0]).install()  # as long as the process lives
     _forget_shadowed(replaced)
     sys.modules["__main__"] = main
-    error = _outcome_of(start)
+    if signals is None:
+        RunSignals().begin()
+    error = _outcome_of(start, signals)
     if by_runpy:
         _refuse_nothing_to_run(target, error)
-    result = _concluded(error)
+    result = _concluded(error, signals)
     if not by_runpy and not isinstance(error, SystemExit):
         # CPython takes them away before the atexit functions run, except after sys.exit.
         vars(main).pop("__file__", None)
@@ -280,10 +286,20 @@ def _say(text: str) -> None:
         print(text, file=sys.stderr)
 
 
-def _outcome_of(start: Callable[[], None]) -> BaseException | None:
+def _outcome_of(start: Callable[[], None], signals: RunSignals | None) -> BaseException | None:
+    """Run code of the script with its own handlers of signals; return what it raises."""
     try:
-        start()
+        try:
+            if signals is not None:
+                signals.release()
+                signals.begin()
+            start()
+        finally:
+            if signals is not None:
+                signals.hold()
     except BaseException as error:  # noqa: BLE001 - all that a script can raise
+        if signals is not None:
+            signals.hold()  # where a signal came right before
         error.__traceback__ = _from_script_on(error.__traceback__)
         clean_tracebacks(error)
         return error
@@ -297,14 +313,14 @@ def _from_script_on(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
-def _concluded(error: BaseException | None) -> RunResult:
+def _concluded(error: BaseException | None, signals: RunSignals | None) -> RunResult:
     if error is None:
         return RunResult(0)
     if isinstance(error, SystemExit):
         status, text = _exit_status(error)
         return RunResult(status, f"SystemExit: {_first_line(text)}" if text else "")
     failure = last_line(error)
-    return RunResult(_show(error), failure)
+    return RunResult(_show(error, signals), failure)
 
 
 def _refuse_nothing_to_run(target: Target, error: BaseException | None) -> None:
@@ -351,7 +367,7 @@ def _first_line(text: str) -> str:
     return text.strip().partition("\n")[0]
 
 
-def _show(error: BaseException) -> int:
+def _show(error: BaseException, signals: RunSignals | None) -> int:
     """Do what CPython does with an uncaught exception; return the exit status."""
     kind, trace = type(error), error.__traceback__
     sys.last_type, sys.last_value, sys.last_traceback = kind, error, trace
@@ -362,7 +378,7 @@ def _show(error: BaseException) -> int:
     if hook is None:
         _say("sys.excepthook is missing")
         hook = sys.__excepthook__
-    second = _outcome_of(lambda: hook(kind, error, trace))
+    second = _outcome_of(lambda: hook(kind, error, trace), signals)
     if isinstance(second, SystemExit):
         return _exit_status(second)[0]
     if second is not None:

@@ -16,17 +16,18 @@ from samebits._runtime.imports import PostImport
 from samebits._text.masking import Masker
 from samebits._torch.core import COMPILER_RULES, compiled_graphs, hide_from_compiler
 from samebits.environment.distributed import KEY as RANKS
-from samebits.environment.files import digest_data
 from samebits.environment.loaded_code import LoadedCode
 from samebits.recording._recorder import Recorder, TensorReader, recordable
 from samebits.recording._scalars import ValueLog
 from samebits.recording._steps import ReferenceLimit, SchedulingNoise, StepLimit
+from samebits.recording.data_digests import digest_read
 from samebits.recording.probes.data_files import DataFilesProbe
 from samebits.recording.probes.draws import DrawProbe
 from samebits.recording.probes.file_effects import EarlierFiles, EffectsProbe
 from samebits.recording.probes.tap_events import TapProbe
+from samebits.recording.run_signals import RunSignals
 from samebits.recording.settings import VALUE_BYTES, RecordingSettings
-from samebits.recording.terminal_row import Progress, show_digesting
+from samebits.recording.terminal_row import Progress
 from samebits.records.events import RunInfo
 from samebits.records.kinds import Level, Role
 from samebits.records.notes import Note, NoteCode, RecordedPart
@@ -159,13 +160,19 @@ class RecordingSession:
         self._draws.install(self._imports)
 
     def finish(
-        self, ending: Ending | None = None, control: dict[str, Any] | None = None, *, single: bool = True
+        self,
+        ending: Ending | None = None,
+        control: dict[str, Any] | None = None,
+        signals: RunSignals | None = None,
+        *,
+        single: bool = True,
     ) -> None:
         """Record the last state, take the probes away and close the record.
 
         Args:
             ending: how the run ended; by default it finished.
             control: what the record keeps of the control that the run was under.
+            signals: that are kept back meanwhile; Ctrl-C leaves out what takes long.
             single: leave a single file; else whoever started this process does that (`fold`).
         """
         ending = ending or Ending("finished")
@@ -201,7 +208,7 @@ class RecordingSession:
         )
         if read is not None:  # last, because it may take long, and the run may be killed meanwhile
             with self._noted(RecordedPart.DATA_FILES):
-                data = digest_data(read, self._folder, show_digesting)
+                data = digest_read(read, self._folder, signals or RunSignals())
                 self.writer.update(environment=self._environment(dataclasses.replace(facts, data=data)))
             self.writer.update(notes=self._notes())
         self.writer.close(single=single)

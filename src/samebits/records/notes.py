@@ -64,6 +64,8 @@ class NoteCode(StrEnum):
     """A `FactDifference`."""
     MORE_OF_ENVIRONMENT = "more-of-environment"
     """Number of further differences."""
+    DATA_NOT_COMPARED = "data-not-compared"
+    """Number of data files without a digest, name of the first."""
     STATE_MOVED = "state-moved"
     """Step, number of tensors."""
     STATE_KEPT_LONGER = "state-kept-longer"

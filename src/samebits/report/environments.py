@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from samebits._text.printable import printable
 from samebits.environment.influence import Results, Strength
 from samebits.environment.numeric_libraries import LibraryKind
+from samebits.recording.unread_words import REASONS
 from samebits.report.style import Style, count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from samebits.comparison.environments import EnvironmentComparison, EnvironmentDifference, FactDifference
+    from samebits.comparison.unread_data import UnknownData, UnknownFiles
 
 SCHEMA = 1
 _MOST_FOLLOWS = 3
+_MOST_UNKNOWN = 5
 _FACTS = {
     ("source", "commit"): "commit of the script's repository",
     ("source", "changed"): "uncommitted changes in the script's repository",
@@ -159,7 +163,30 @@ def render_text(
     hidden = 0 if most is None else len(comparison.differences) - most
     if hidden > 0:
         lines += ["", f"and {hidden} more (`samebits diff {names[0]} {names[1]}`)"]
+    most_unknown = None if everything else _MOST_UNKNOWN
+    unknown = unknown_texts(comparison.unknown, names, most_unknown)
+    lines += [""] if unknown else []
+    lines += [line for text in unknown for line in style.wrap(printable(f"not known: {text}"), hanging=2)]
     return "\n".join([*lines, *_others(comparison.others, style, everything=everything)])
+
+
+def unknown_texts(unknown: UnknownFiles, names: tuple[str, str], most: int | None = None) -> list[str]:
+    """Name the data files that cannot be compared, one a text.
+
+    Args:
+        unknown: the files.
+        names: of the two runs.
+        most: files that are named; None for all.
+    """
+    texts = [_unknown_text(each, names) for each in unknown.files[:most]]
+    more = len(unknown.files) - len(texts) + unknown.unlisted
+    return [*texts, f"{count(more, 'more data file')}, not compared either"] if more else texts
+
+
+def _unknown_text(file: UnknownData, names: tuple[str, str]) -> str:
+    sides = zip((file.first, file.second), names, strict=True)
+    why = " and ".join(f"in {name} ({REASONS[reason]})" for reason, name in sides if reason is not None)
+    return f"data file {file.name} has no digest {why}, so it cannot be compared"
 
 
 def _head(names: tuple[str, str], comparison: EnvironmentComparison) -> str:
@@ -209,6 +236,10 @@ def render_json(names: tuple[str, str], comparison: EnvironmentComparison) -> st
                 for each in comparison.differences
             ],
             "others": [_fact_json(fact) for fact in comparison.others],
+            "unknown": {
+                "data_files": [asdict(each) for each in comparison.unknown.files],
+                "unlisted": comparison.unknown.unlisted,
+            },
         },
         indent=2,
     )

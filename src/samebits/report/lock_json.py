@@ -47,6 +47,7 @@ def _entry(result: EntryResult) -> dict[str, Any]:
         "settings": {each.name: each.value for each in result.settings},
         "inputs": [sentences.fact(each) for each in result.inputs],
         "platform": [sentences.fact(each) for each in result.platform],
+        "unknown": list(sentences.unknown(result)),
         "obstacles": list(result.obstacles),
         "operation": _operation(result),
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from samebits._text.printable import printable
 from samebits.commands.lock.entry import END
 from samebits.commands.lock.outcome import Blame, Obstacle, Proof
-from samebits.report.environments import fact_difference
+from samebits.report.environments import fact_difference, unknown_texts
 from samebits.report.origin_words import amount_text, headline
 from samebits.report.style import count
 
@@ -202,6 +202,11 @@ def facts(result: EntryResult) -> tuple[str, ...]:
 def fact(difference: EnvironmentDifference) -> str:
     """Name a fact that differs, with its value in the lock and here."""
     return printable(fact_difference(difference.fact))
+
+
+def unknown(result: EntryResult) -> tuple[str, ...]:
+    """Name the data files of which it is not known whether they are those of the lock."""
+    return tuple(map(printable, unknown_texts(result.unknown, ("the lock", "this run"), _MOST_FACTS)))
 
 
 def settings_text(result: EntryResult) -> str:

@@ -67,6 +67,8 @@ def _rows(result: EntryResult, style: Style) -> Iterable[str]:
     yield from _optional("settings", sentences.settings_text(result), style)
     for number, fact in enumerate(sentences.facts(result)):
         yield from row("lock and here" if not number else "", f"- {fact}", style)
+    for number, text in enumerate(sentences.unknown(result)):
+        yield from row("not known" if not number else "", f"- {text}", style)
     yield from _optional("error", result.error[0], style)
 
 

@@ -12,6 +12,7 @@ from samebits.report import evidence, reasons
 from samebits.report.environments import fact_difference
 from samebits.report.reasons import loader_words as _loader
 from samebits.report.resume_sentences import generators
+from samebits.report.style import count
 from samebits.report.vocabulary import rank_words, some_names
 
 if TYPE_CHECKING:
@@ -143,6 +144,13 @@ def _one_sided(kind: EventKind, op: str, site: tuple[str, int] | None, first: in
     return f"the {kind} `{op}`{at} gave values that differ: {counts}"
 
 
+def _data_not_compared(number: int, first: str) -> str:
+    if int(number) == 1:
+        return f"it is not known whether data file {first} was the same: a record has no digest of it"
+    files = count(int(number), "data file")
+    return f"it is not known whether {files} were the same ({first}, …): a record has no digest of them"
+
+
 def _kept_longer(step: int, number: int) -> str:
     return (
         f"from step {step} on, only one run still holds {number} tensor{'' if number == 1 else 's'} of "
@@ -255,6 +263,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     ),
     NoteCode.ENVIRONMENT: lambda fact: f"the environments differ: {fact_difference(fact)}",
     NoteCode.MORE_OF_ENVIRONMENT: "the environments differ: {} further differences",
+    NoteCode.DATA_NOT_COMPARED: _data_not_compared,
     NoteCode.STATE_MOVED: (
         "from step {} on, the same values come in a different order: {} state tensors have other names"
     ),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from samebits.environment import fact_at
+from samebits.environment import fact_at, table_at
+from samebits.environment.unread import unread_in
+from samebits.recording.unread_words import REASONS, unread_text
 from samebits.report.style import count
 
 if TYPE_CHECKING:
@@ -67,10 +69,12 @@ def _files(files: Mapping[str, Any]) -> str:
 
 
 def _data(data: Mapping[str, Any]) -> str:
-    files, unread = data.get("files"), data.get("unread")
-    read = _files(files) if isinstance(files, dict) else ""
-    missing = f"not read: {flat(unread)}" if unread else ""
-    return "; ".join(part for part in (read, missing) if part)
+    read, unread = _files(table_at(data, "files")), unread_in(data)
+    names = [f"{name} ({REASONS[why]})" for name, why in unread.files.items()]
+    more = len(names) - _MOST_FILES
+    listed = ", ".join([*names[:_MOST_FILES], *([f"and {more} more"] if more > 0 else [])])
+    why = f"{unread_text({'data': data})}: {listed}" if listed else ""
+    return "; ".join(part for part in (read, why) if part)
 
 
 def flat(value: Any) -> str:

@@ -11,12 +11,14 @@ import pytest
 
 from samebits.comparison.environments import EnvironmentComparison, compare_environments, facts_behind
 from samebits.comparison.influence_table import influences
+from samebits.comparison.verdict import _environment
 from samebits.environment import collect, collect_at_start
 from samebits.environment.influence import ANY, BY_CUBLAS, BY_CUDNN, OPS, Results, Strength
 from samebits.environment.numeric_libraries import LibraryKind
 from samebits.environment.torch_build import collect_torch
 from samebits.records.events import RunInfo
 from samebits.records.kinds import Level
+from samebits.records.notes import NoteCode
 from samebits.report.environments import (
     _LIBRARIES,
     _RESULTS,
@@ -424,3 +426,63 @@ def test_the_report_fits_a_terminal_and_is_json_too(facts: dict[str, Any]) -> No
     assert shown["differences"][0]["can_change"][0] == "sums"
     same = compare_environments(info(facts), replace(info(facts)))
     assert "nothing that can change bits" in render_text(("a", "b"), same, Style())
+
+
+def data_of(files: dict[str, str], **unread: Any) -> RunInfo:
+    """Facts of a run that read these files."""
+    table = {name: {"sha256": digest * 64, "size": 5, "count": 1} for name, digest in files.items()}
+    return info({"data": {"files": table, **unread}})
+
+
+UNKNOWN = {
+    "skipped in one": ({"a": "1"}, {}, {}, {"unread": {"a": "skipped"}}, ["a"]),
+    "skipped in both": ({}, {"unread": {"a": "skipped"}}, {}, {"unread": {"a": "denied"}}, ["a"]),
+    "skipped, not read": ({}, {"unread": {"a": "skipped"}}, {}, {}, ["a"]),
+    "a temporary file": ({}, {"unread": {"tmp1": "gone"}}, {}, {"unread": {"tmp2": "gone"}}, []),
+    "gone in one": ({"a": "1"}, {}, {}, {"unread": {"a": "gone"}}, ["a"]),
+    "an earlier release": ({"a": "1"}, {}, {}, {"unread": ["a"]}, ["a"]),
+    "a folder": ({"t/": "1"}, {}, {"t/": "2"}, {"unread": {"t/9": "skipped"}}, ["t/9"]),
+    "a folder and its files": ({"t/": "1"}, {}, {"t/1": "2"}, {"unread": {"t/9": "skipped"}}, ["t/9"]),
+    "all in one entry": ({"./": "1"}, {}, {"./": "2"}, {"unread": {"t/9": "skipped"}}, ["t/9"]),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_file_without_a_digest_is_no_difference(name: str) -> None:
+    """It is named as not known, in either order of the runs."""
+    ours, unread, theirs, other_unread, names = UNKNOWN[name]
+    runs = data_of(ours, **unread), data_of(theirs, **other_unread)
+    for pair in (runs, runs[::-1]):
+        comparison = compare_environments(*pair)
+        assert comparison.differences == ()
+        assert [file.name for file in comparison.unknown.files] == names
+
+
+def test_files_that_no_record_names_are_counted() -> None:
+    """One that only the other run has may be among them; one that both have can differ."""
+    a = data_of({"a": "1", "b": "1"})
+    b = data_of({"b": "2"}, unread={"c": "skipped"}, unlisted={"skipped": 7})
+    comparison = compare_environments(a, b)
+
+    assert [each.fact.entry for each in comparison.differences] == ["b"]
+    assert [file.name for file in comparison.unknown.files] == ["c"]
+    assert comparison.unknown.unlisted == 7
+
+
+def test_what_is_not_known_comes_after_the_differences() -> None:
+    a = data_of({"a": "1", "b": "1", **{str(number): "1" for number in range(9)}})
+    b = data_of({"b": "2"}, unread={"a": "skipped", **{str(number): "gone" for number in range(9)}})
+    lines = render_text(("A", "B"), compare_environments(a, b), Style(width=200)).splitlines()
+
+    assert lines[0] == "A and B: 1 difference that can change bits"
+    assert lines[2].startswith("1. data file b: ")
+    assert lines[5].startswith("not known: data file 0 has no digest in B (gone at the end of the run)")
+    assert lines[10] == "not known: 5 more data files, not compared either"
+    told = json.loads(render_json(("A", "B"), compare_environments(a, b)))["unknown"]
+    assert told["data_files"][-1] == {"name": "a", "first": None, "second": "skipped"}
+
+
+def test_a_comparison_of_runs_names_it_apart_from_the_differences() -> None:
+    a, b = data_of({"a": "1"}), data_of({}, unread={"a": "skipped"})
+    assert [note.code for note in _environment(a, b)] == [NoteCode.DATA_NOT_COMPARED]
+    assert facts_behind(a, b, "aten::mm.default") == ()

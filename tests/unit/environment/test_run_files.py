@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +16,7 @@ from samebits.environment import files
 from samebits.environment._cache import FileCache, cache_folder, stamp_of
 from samebits.environment.files import FileDigest, digest_data, sha256_of
 from samebits.environment.loaded_code import LoadedCode
+from samebits.environment.unread import Unread, WhyUnread, unread_in
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +45,7 @@ def test_a_file_is_known_by_its_contents(tmp_path: Path) -> None:
     facts = digest_data([path], str(tmp_path))
 
     assert facts.files == {"data/a.csv": FileDigest(sha("1,2"), 3)}
-    assert facts.unread == ()
+    assert facts.unread == {}
     assert sha256_of(str(tmp_path)) is None
     assert sha256_of(str(tmp_path / "missing")) is None
 
@@ -60,7 +62,7 @@ def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Until it changes: its size, a time stamp, or the file under that name."""
     (path,) = data_of(tmp_path, {"a.csv": "1"})
     digest_data([path], str(tmp_path))
-    monkeypatch.setattr(files, "sha256_of", lambda *_: "read again")
+    monkeypatch.setattr(files, "_hashed", lambda *_: "read again")
 
     assert digest_data([path], str(tmp_path)).files["data/a.csv"].sha256 == sha("1")
     os.utime(path, (1_600_000_000, 1_600_000_001))
@@ -135,8 +137,59 @@ def test_ctrl_c_stops_the_reading_and_names_the_rest(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     facts = digest_data([*paths, str(tmp_path / "gone")], str(tmp_path), interrupt)
-    assert (list(facts.files), facts.unread) == (["data/a"], ("data/b", "gone"))
+    assert list(facts.files) == ["data/a"]
+    assert facts.unread == {"data/b": WhyUnread.SKIPPED, "gone": WhyUnread.GONE}
     assert seen == [(1, 3), (3, 3)]
+
+
+def test_each_file_without_a_digest_has_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = data_of(tmp_path, {"a": "1", "denied": "1", "grows": "1"})
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    opened = open
+
+    def refuse(path: str, *arguments: object, **named: object) -> object:
+        if path.endswith("denied"):
+            raise PermissionError(13, "Permission denied", path)
+        return opened(path, *arguments, **named)
+
+    def grow(done: int, _total: int) -> None:
+        if done == 2:
+            Path(paths[2]).write_text("12")
+
+    monkeypatch.setattr(files, "_open", refuse)
+    facts = digest_data([*paths, str(tmp_path / "gone"), str(pipe)], str(tmp_path / "data"), grow)
+
+    assert list(facts.files) == ["a"]
+    assert {Path(name).name: why for name, why in facts.unread.items()} == {
+        "denied": WhyUnread.DENIED,
+        "grows": WhyUnread.CHANGED,
+        "gone": WhyUnread.GONE,
+        "pipe": WhyUnread.GONE,
+    }
+
+
+def test_of_many_files_without_a_digest_some_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_MOST_LISTED", 2)
+    facts = digest_data([str(tmp_path / str(number)) for number in range(5)], str(tmp_path))
+
+    assert facts.unread == {"0": WhyUnread.GONE, "1": WhyUnread.GONE}
+    assert facts.unlisted == {WhyUnread.GONE: 3}
+    recorded = unread_in(json.loads(json.dumps(asdict(facts))))
+    assert recorded == Unread(facts.unread, facts.unlisted)
+    assert recorded.counts == {WhyUnread.GONE: 5}
+
+
+@pytest.mark.parametrize("data", [None, 3, {"unread": 3, "unlisted": [1]}, {"unlisted": {"gone": "x"}}, {}])
+def test_a_record_may_hold_anything(data: object) -> None:
+    assert unread_in(data) == Unread()
+
+
+def test_a_record_of_an_earlier_release_has_names_only() -> None:
+    assert unread_in({"unread": ["a", "b"]}).counts == {WhyUnread.UNTOLD: 2}
+    assert unread_in({"unread": {"a": "of the future"}}).files == {"a": WhyUnread.UNTOLD}
 
 
 def test_the_code_is_the_script_and_the_users_own_modules(

@@ -134,9 +134,19 @@ def test_packages_are_counted_and_files_named():
     assert lines["installed"] == "2 packages, of which the run imported 1 (--json lists them)"
     assert lines["code"].startswith("0.py abababababab, 1.py")
     assert lines["code"].endswith("7.py abababababab, and 2 more")
-    assert lines["data"] == "a.bin cdcdcdcdcdcd; not read: b.bin"
+    assert lines["data"] == (
+        "a.bin cdcdcdcdcdcd; 1 data file has no digest (the record does not say why): "
+        "b.bin (the record does not say why)"
+    )
     assert lines["machine"] == "cpus=2"
     assert "source" not in lines
+    facts["data"]["unread"] = {"b.bin": "skipped", "c.bin": "gone", "d.bin": "skipped"}
+    facts["data"]["unlisted"] = {"skipped": 2000}
+    assert dict(environment_lines(facts))["data"] == (
+        "a.bin cdcdcdcdcdcd; 2,003 data files have no digest (2,002 skipped with Ctrl-C, "
+        "1 gone at the end of the run): b.bin (skipped with Ctrl-C), c.bin (gone at the end of the run), "
+        "d.bin (skipped with Ctrl-C)"
+    )
     assert environment_lines({"data": {"files": {}, "unread": []}}) == []
     assert environment_lines({"code": "from elsewhere", "data": [1]}) == [
         ("code", "from elsewhere"),

@@ -67,10 +67,11 @@ def with_environments(result: EntryResult) -> EntryResult:
     made = result.run
     assert made is not None  # noqa: S101 - for the type checker
     assert made.info is not None  # noqa: S101
-    differences = compare_environments(result.entry.info, here_as_locked(made.info)).differences
+    environments = compare_environments(result.entry.info, here_as_locked(made.info))
+    differences = environments.differences
     inputs = tuple(each for each in differences if each.strength is Strength.INPUT)
     platform = tuple(each for each in differences if each.strength is not Strength.INPUT)
-    return replace(result, inputs=inputs, platform=platform)
+    return replace(result, inputs=inputs, platform=platform, unknown=environments.unknown)
 
 
 # ---- code and data differ

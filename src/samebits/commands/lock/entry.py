@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.comparison.step_digests import StepDigest, merged, step_digests
 from samebits.environment import fact_at, table_at
+from samebits.environment.unread import unread_in
 from samebits.errors import SamebitsError
 from samebits.records.events import RunInfo
 from samebits.records.kinds import Level
@@ -255,7 +256,7 @@ def locked_environment(info: RunInfo) -> dict[str, Any]:
         "variables": _variables(info),
         "packages": table_at(environment, "packages"),
         "code": _digests_of(table_at(environment, "code")),
-        "data": {"files": _digests_of(table_at(environment, "data", "files"), ("size", "count"))},
+        "data": _data_of(table_at(environment, "data")),
     }
     return {name: _plain(value) for name, value in facts.items()}
 
@@ -282,6 +283,14 @@ def _digests_of(files: dict[str, Any], keys: Sequence[str] = ()) -> dict[str, An
         for name, row in files.items()
         if isinstance(sha256 := fact_at(row, "sha256"), str)
     }
+
+
+def _data_of(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the digests of the data; of files without one the reason, where there are any."""
+    unread = unread_in(data)
+    told = {"unread": unread.files, "unlisted": unread.unlisted}
+    files = _digests_of(table_at(data, "files"), ("size", "count"))
+    return {"files": files, **{name: value for name, value in told.items() if value}}
 
 
 def _plain(value: Any) -> Any:

@@ -243,15 +243,21 @@ def _written(rows: Iterable[LockRow]) -> Iterable[tuple[str, str]]:
         yield key, f"{row.state or '-'} {row.values or '-'}{numbers}"
 
 
+# Tables of a lock for the data files without a digest, and where the environment has them; left out if empty.
+_WITHOUT_DIGEST = {"data-without-digest": "unread", "data-without-digest-more": "unlisted"}
+
+
 def _packed(environment: dict[str, Any]) -> dict[str, Any]:
     """Return the facts with a line for each file, and one for the instruction sets."""
     code, data = table_at(environment, "code"), table_at(environment, "data", "files")
     machine = table_at(environment, "machine")
+    unread = {name: table_at(environment, "data", key) for name, key in _WITHOUT_DIGEST.items()}
     return {
         **environment,
         "machine": {**machine, "instructions": " ".join(machine.get("instructions", ()))},
         "code": {name: row["sha256"] for name, row in code.items()},
         "data": {name: " ".join(map(str, row.values())) for name, row in data.items()},
+        **{name: table for name, table in unread.items() if table},
     }
 
 
@@ -262,11 +268,12 @@ def _unpacked(environment: dict[str, Any]) -> dict[str, Any]:
         name: {"sha256": sha256, "size": int(size), "count": int(count)}
         for name, (sha256, size, count) in rows.items()
     }
+    unread = {key: dict(environment[name]) for name, key in _WITHOUT_DIGEST.items() if name in environment}
     return {
-        **environment,
+        **{name: facts for name, facts in environment.items() if name not in _WITHOUT_DIGEST},
         "machine": {**machine, "instructions": str(machine.get("instructions", "")).split()},
         "code": {name: {"sha256": str(digest)} for name, digest in code.items()},
-        "data": {"files": files},
+        "data": {"files": files, **unread},
     }
 
 

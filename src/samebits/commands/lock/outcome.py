@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from samebits._text.str_enum import StrEnum
+from samebits.comparison.unread_data import UnknownFiles
 
 if TYPE_CHECKING:
     from samebits.commands.lock.entry import LockEntry, Mismatch
@@ -124,6 +125,7 @@ class EntryResult:
         proof: how that was found.
         platform: differences between the environments that are no input, the likeliest first.
         inputs: code, data and other inputs that differ.
+        unknown: data files that cannot be compared.
         obstacles: why the old code gave no answer.
         change: the change of the code.
         settings: with these as in the lock, the bits are those of the lock.
@@ -140,6 +142,7 @@ class EntryResult:
     proof: Proof = Proof.INFERRED
     platform: tuple[EnvironmentDifference, ...] = ()
     inputs: tuple[EnvironmentDifference, ...] = ()
+    unknown: UnknownFiles = field(default_factory=UnknownFiles)
     obstacles: tuple[Obstacle, ...] = ()
     change: Change | None = None
     settings: tuple[RestoredSetting, ...] = ()

@@ -15,6 +15,7 @@ from samebits.environment.files import installed_folders
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_is_file = os.path.isfile  # bound now: a script may replace what the module has
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _OF_SYSTEM = (
     "/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/lib", "/bin/", "/sbin/", "/run/", "/snap/", "/opt/conda/",
@@ -60,10 +61,10 @@ class DataFilesProbe:
             os.unlink(self._log)
 
     def paths(self) -> list[str]:
-        """Return the files that were read before the run wrote them, if it did."""
+        """Return the files that were read before the run wrote them, if it did; some may be gone by now."""
         self._watching = False
-        read = {*self._read, *self._of_others(), *filter(self._counts, _mapped())}
-        return sorted(path for path in read if path not in self._written and os.path.isfile(path))
+        read = {*self._read, *self._of_others(), *filter(_is_file, filter(self._counts, _mapped()))}
+        return sorted(path for path in read if path not in self._written)
 
     def _hook(self) -> Callable[[str, tuple[Any, ...]], None]:
         note = self._note
@@ -85,7 +86,7 @@ class DataFilesProbe:
         if flags & _WRITING:
             if name not in self._read:
                 self._written.add(name)
-        elif name not in self._read and self._counts(name) and len(self._read) < _MOST:
+        elif name not in self._read and self._counts(name) and len(self._read) < _MOST and _is_file(name):
             self._read.add(name)
             if os.getpid() != self._process:
                 self._tell(name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from samebits._text.printable import shortened
-from samebits.report.environments import effect, fact_difference
+from samebits.recording.unread_words import unread_text
+from samebits.report.environments import effect, fact_difference, unknown_texts
 from samebits.report.html.document import Block, Facts, Items, Paragraph, Section, Table
 from samebits.report.notes import gathered
 from samebits.report.remedy import shown_site
@@ -58,6 +59,11 @@ def environments_section(
         texts = tuple(fact_difference(fact) for fact in compared.others[:_MOST_ROWS])
         left_out = len(compared.others) - len(texts)
         blocks += [Paragraph("These differ too, and change no bits by themselves:"), Items(texts, left_out)]
+    unknown = unknown_texts(compared.unknown, (first, "the other"))
+    if unknown:
+        left_out = max(0, len(unknown) - _MOST_ROWS)
+        blocks += [Paragraph("It is not known whether these are the same:")]
+        blocks += [Items(tuple(unknown[:_MOST_ROWS]), left_out)]
     return Section(
         "environment", "Environments", (*blocks, *_environment(infos[0], f"Environment of {first}"))
     )
@@ -75,6 +81,9 @@ def _environment(info: RunInfo, caption: str) -> Iterable[Block]:
         for name, value in _flattened(info.environment)
         if value not in NOT_SET
     ]
+    unread = unread_text(info.environment)
+    if unread:
+        facts.append(("data", unread))
     if not facts:
         return [Paragraph("The record holds nothing about the environment.")]
     left_out = max(0, len(facts) - _MOST_ROWS)
