@@ -149,9 +149,12 @@ def test_a_change_in_another_encoding_is_rebuilt_byte_for_byte(project: Path, tm
     for name in ("helper.py", "sp ace.py", "train.py"):
         assert (tmp_path / "again/code" / name).read_bytes() == (project / name).read_bytes()
     shown = samebits(project, "show", "--json", "golden.sbr")
-    assert "caf\\udce9" in json.loads(shown.stdout)["environment"]["patch"]["diff"].encode(
-        "ascii", "backslashreplace"
-    ).decode()
+    assert (
+        "caf\\udce9"
+        in json.loads(shown.stdout)["environment"]["patch"]["diff"]
+        .encode("ascii", "backslashreplace")
+        .decode()
+    )
 
 
 def test_what_a_rebuilt_folder_lacks_is_said(project: Path, tmp_path: Path) -> None:

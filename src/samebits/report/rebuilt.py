@@ -59,6 +59,9 @@ def _problems(rebuilt: Rebuilt) -> list[str]:
     if rebuilt.absolute:
         names = some_names(rebuilt.absolute, _MOST)
         problems.append(f"what was at {names} when the run was made: `run.sh` uses these paths as they are")
+    if rebuilt.variables:
+        names = some_names(rebuilt.variables, _MOST)
+        problems.append(f"the values of {names}, which the record masks or cuts; set them in environment.sh")
     if rebuilt.masked:
         problems.append("secrets, which are masked in changes.patch")
     return problems
