@@ -21,10 +21,11 @@ _MOST = 5
 
 def render_text(rebuilt: Rebuilt, style: Style) -> str:
     """Return the files that were written, what to do with them, and what is missing."""
+    folder = printable(rebuilt.folder)
     code = " and the code" if rebuilt.code.is_there else ""
     head = f"{rebuilt.folder}: {', '.join(rebuilt.files)}{code}"
-    lines = [*style.wrap(printable(head), hanging=2), "", f"run it: {rebuilt.folder}/run.sh"]
-    lines += [f"needs Python {rebuilt.python}; or: docker build {rebuilt.folder}"]
+    lines = [*style.wrap(printable(head), hanging=2), "", f"run it: {folder}/run.sh"]
+    lines += [f"needs Python {rebuilt.python}; or: docker build {folder}"]
     for problem in _problems(rebuilt):
         lines += style.wrap(printable(f"missing: {problem}"), hanging=2)
     if rebuilt.data:

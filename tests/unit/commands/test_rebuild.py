@@ -214,3 +214,16 @@ def test_a_variable_whose_value_is_not_whole_is_named_and_not_set(tmp_path: Path
     assert "# TORCH_EXTRA: not whole in the record" in lines
     assert "export MKL_CBWR=AVX2" in lines
     assert not any(line.startswith("export TORCH_EXTRA") for line in lines)
+
+
+def test_a_name_cannot_send_escapes_or_begin_a_line(tmp_path: Path) -> None:
+    """The folder's, a data file's and a changed file's."""
+    record = tmp_path / "a.sbr"
+    record.write_bytes(b"record")
+    bad = "x\x1b[31m\nmissing: y"
+    facts = {**FACTS, "data": {"files": {bad: {"sha256": "d" * 64}}}, "patch": {"left_out": [[bad, ""]]}}
+    info = RunInfo(("train.py",), Level.STEP, "finished", environment=facts)
+    text = render_text(rebuild(record, info, tmp_path / bad, tmp_path), Style(width=400))
+
+    assert "\x1b" not in text
+    assert not any(line.startswith("missing: y") for line in text.splitlines())
