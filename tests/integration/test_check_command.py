@@ -136,6 +136,27 @@ def test_a_rebuilt_folder_gives_the_same_bits(project: Path, tmp_path: Path) -> 
     assert checked.stdout.startswith("identical")
 
 
+def test_a_change_in_another_encoding_is_rebuilt_byte_for_byte(project: Path, tmp_path: Path) -> None:
+    """Of a file that git tracks and of a new one; the record is valid JSON all the same."""
+    latin = "# -*- coding: latin-1 -*-\r\n# caf\u00e9\r\n".encode("latin-1")
+    (project / "helper.py").write_bytes(latin + HELPER.encode())
+    (project / "sp ace.py").write_bytes(latin + b"scale = 3.0")
+    (project / "train.py").write_text("__import__('sp ace')\n" + SCRIPT)
+    recorded(project, "train.py")
+    said = rebuilt(project).stdout
+
+    assert "missing" not in said
+    for name in ("helper.py", "sp ace.py", "train.py"):
+        assert (tmp_path / "again/code" / name).read_bytes() == (project / name).read_bytes()
+    shown = samebits(project, "show", "--json", "golden.sbr")
+    assert (
+        "caf\\udce9"
+        in json.loads(shown.stdout)["environment"]["patch"]["diff"]
+        .encode("ascii", "backslashreplace")
+        .decode()
+    )
+
+
 def test_what_a_rebuilt_folder_lacks_is_said(project: Path, tmp_path: Path) -> None:
     (project / "helper.py").write_text(HELPER + 'token = "hf_abcdefghijklmnopqrstuv"\n')
     recorded(project, "train.py")

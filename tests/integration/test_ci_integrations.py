@@ -94,6 +94,17 @@ def test_the_action_passes_and_fails_with_the_lock(project, tmp_path):
     assert not (copy / "samebits-check.txt").exists()
 
 
+def test_the_summary_says_why_nothing_could_be_judged(project, tmp_path):
+    """The line that `check` writes on stderr is in the log and in the summary."""
+    copy = Path(shutil.copytree(project, tmp_path / "copy"))
+    summary = tmp_path / "summary.md"
+    done = run_action(copy, summary, lock="none.lock")
+    assert done.returncode == 2
+    assert "none.lock" in done.stderr
+    assert "none.lock" in summary.read_text()
+    assert not (copy / "samebits-errors.txt").exists()
+
+
 def test_the_action_installs_this_repository_by_default():
     """Then the version of the action is that of the program."""
     action = yaml.safe_load((ROOT / "action.yml").read_text())

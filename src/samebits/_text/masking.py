@@ -1,7 +1,7 @@
 """Masking of secrets in everything that samebits writes (docs/reference/privacy.md).
 
 Three things give a secret away: the name that it is given under (`--token X`, `HF_TOKEN=X`),
-its position (the password of a URL, an `Authorization` header), and its own shape (`hf_…`, `ghp_…`). A value
+its position (the password of a URL, a header, a login call), and its own shape (`hf_…`, `ghp_…`). A value
 that was found by its name is masked wherever else it appears, in the text of an exception for example.
 
 A masked value leaves nothing behind, not even a digest: a short password can be guessed from its digest.
@@ -108,6 +108,7 @@ def masked(text: str) -> str:
     text = _URL_USER.sub(_without_user, text)
     text = _HEADER.sub(lambda match: f"{match['head']}{MASK}", text)
     text = _OPTION.sub(_without_value, _without_pairs(text))
+    text = _LOGIN_CALL.sub(_without_argument, text)
     return _SHAPES.sub(MASK, text)
 
 
@@ -168,6 +169,10 @@ def _without_value(match: re.Match[str]) -> str:
     if not _is_secret(match["name"], value):
         return match[0]
     return f"{match['name']}{match['between']}{MASK}"
+
+
+def _without_argument(match: re.Match[str]) -> str:
+    return f"{match['head']}{MASK}" if _looks_random(match["value"]) else match[0]
 
 
 def _without_user(match: re.Match[str]) -> str:
@@ -310,6 +315,11 @@ _BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----[\s\S]*?(?:---
 _HEADER = re.compile(
     r"(?P<head>\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:[A-Za-z]{2,20}\s+)?|\bbearer\s+)[^\s\"',;]+",
     re.IGNORECASE,
+)
+# The first argument; in a patch a sign can stand before it on a line of its own.
+_LOGIN_CALL = re.compile(
+    r"(?P<head>(?<![A-Za-z])(?:login|authenticate|set_api_key|set_api_token)\([\s+\-]{0,80}[\"'])"
+    r"(?P<value>[^\"'\n]{20,300})(?=[\"'])",
 )
 _URL_USER = re.compile(
     r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.\-]{0,30}://)(?P<user>[^\s/:@\"'?#]{0,300})(?::(?P<password>[^\s/\"'?#]{0,300}))?@"

@@ -20,7 +20,7 @@ from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import Phases, write
 from samebits.commands.lock.checking import CheckOptions, make_entry, write_entries
 from samebits.commands.lock.entry import LockEntry, own_command
-from samebits.commands.lock.file import DEFAULT, LockFile, check_name, read_lock
+from samebits.commands.lock.file import DEFAULT, LockFile, check_name, default_name, read_lock
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, target_name
 from samebits.recording.unread_words import unread_text
@@ -89,7 +89,7 @@ class LockCommand:
         refuse_rank(self.name)
         check_target(options.target)
         _refuse_unfit(_command(options.target))
-        name = check_name(options.name or target_name(options.target))
+        name = check_name(options.name or default_name(target_name(options.target)))
         lock = _existing(Path(options.lock))
         entry = LockEntry(
             name=name,

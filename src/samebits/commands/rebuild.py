@@ -18,6 +18,7 @@ from samebits.commands.rerun import repeated_target
 from samebits.environment import fact_at, table_at
 from samebits.environment.files import sha256_of
 from samebits.environment.repository import git_variables
+from samebits.environment.snapshot import is_whole
 from samebits.errors import SamebitsError
 from samebits.switches.variables import HARMLESS
 
@@ -70,6 +71,7 @@ class Rebuilt:
         python: version of Python.
         absolute: paths in the command that name a place on the machine of the run.
         packages: that will not be just as they were.
+        variables: names of environment variables whose values the record does not hold whole.
     """
 
     folder: str
@@ -82,6 +84,7 @@ class Rebuilt:
     python: str
     absolute: tuple[str, ...] = ()
     packages: tuple[Unlike, ...] = ()
+    variables: tuple[str, ...] = ()
 
 
 def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> Rebuilt:
@@ -133,6 +136,7 @@ def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> 
         python=_python(facts),
         absolute=tuple(word for word in recorded.command if os.path.isabs(word)),
         packages=pins.unlike,
+        variables=tuple(name for name, value in _variables(facts).items() if not is_whole(value)),
     )
 
 
@@ -153,11 +157,20 @@ def _python(facts: Mapping[str, Any]) -> str:
 
 
 def _environment(facts: Mapping[str, Any]) -> str:
-    """Return the variables that the run had and that can change bits, as a shell sets them."""
+    """Return what can change bits as a shell sets them, a comment where a value is not whole."""
+    lines = (
+        f"export {name}={shlex.quote(value)}\n" if is_whole(value) else f"# {name}: not whole in the record\n"
+        for name, value in sorted(_variables(facts).items())
+    )
+    return "".join(lines)
+
+
+def _variables(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables that the run had and that can change bits."""
     variables = {
         name: str(value)
         for name, value in table_at(facts, "variables").items()
-        if re.fullmatch(r"[A-Za-z_]\w*", name) and name not in HARMLESS and value != "(hidden)"
+        if re.fullmatch(r"[A-Za-z_]\w*", name) and name not in HARMLESS
     }
     seed = fact_at(facts, "python", "hash_seed")
     if seed not in (None, "random"):
@@ -165,7 +178,7 @@ def _environment(facts: Mapping[str, Any]) -> str:
     threads = fact_at(facts, "torch", "threads", "intra-op")
     if threads is not None:
         variables.setdefault("OMP_NUM_THREADS", str(threads))
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in sorted(variables.items()))
+    return variables
 
 
 def _lines(*lines: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import stat
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,6 +33,7 @@ _OF_A_HOOK = frozenset((
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE",
     "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_WORK_TREE",
 ))  # fmt: skip
+_TO_QUOTE = re.compile(r'[\x00-\x1f\x7f"\\]')
 _DISTRUST = (b"dubious ownership", b"unsafe repository")
 _DIFF = (
     "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
@@ -56,7 +59,8 @@ class Patch:
     """What was changed since the commit, secrets masked.
 
     Args:
-        diff: as `git diff` prints it, for `git apply`; empty without a change.
+        diff: as `git diff` prints it, for `git apply`; empty without a change. A byte that is no UTF-8 is
+            a lone surrogate, as `surrogateescape` makes it.
         left_out: files that are too large or binary, each with its SHA-256.
         masked: whether a secret was masked, so that the diff does not give exactly the files of the run.
         folder: the working folder of the run below that of the repository, `.` for the latter itself; None
@@ -150,7 +154,8 @@ def _diff_of(directory: Path, names: Sequence[str]) -> str | None:
         return ""
     specs = [f":(top,literal){name}" for name in names]
     answer = ask_git(directory, [*_DIFF, "--binary", "HEAD", "--", *specs], _SECONDS_OF_DIFF)
-    return None if answer is None else answer.decode(errors="replace")
+    # A line in another encoding than UTF-8 must come out of the record with the bytes that it had.
+    return None if answer is None else answer.decode(errors="surrogateescape")
 
 
 def _untracked(root: str, files: Iterable[str]) -> list[str]:
@@ -167,18 +172,31 @@ def _untracked(root: str, files: Iterable[str]) -> list[str]:
 
 def _new_file(root: str, name: str) -> str:
     """Return the diff that makes a new text file; empty for one that is too large or no text."""
+    path = os.path.join(root, name)
     try:
-        with open(os.path.join(root, name), encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
             text = file.read(_LARGEST_FILE + 1)
-    except (OSError, UnicodeDecodeError):
+        mode = "100755" if os.stat(path).st_mode & stat.S_IXUSR else "100644"
+    except OSError:
         return ""
-    if not text or len(text) > _LARGEST_FILE:
+    if not text or len(text) > _LARGEST_FILE or "\0" in text:
         return ""
     lines = text.removesuffix("\n").split("\n")
     body = "".join(f"+{line}\n" for line in lines)
     end = "" if text.endswith("\n") else "\\ No newline at end of file\n"
-    head = f"diff --git a/{name} b/{name}\nnew file mode 100644\n--- /dev/null\n+++ b/{name}\n"
+    old, new = _quoted(f"a/{name}"), _quoted(f"b/{name}")
+    head = f"diff --git {old} {new}\nnew file mode {mode}\n--- /dev/null\n+++ {new}\n"
     return f"{head}@@ -0,0 +1,{len(lines)} @@\n{body}{end}"
+
+
+def _quoted(name: str) -> str:
+    """Return a name as git writes it in a diff: one that would end its line early is quoted as C does."""
+    if not _TO_QUOTE.search(name):
+        return name
+    quoted = _TO_QUOTE.sub(
+        lambda match: f"\\{match[0]}" if match[0] in '"\\' else f"\\{ord(match[0]):03o}", name
+    )
+    return f'"{quoted}"'
 
 
 def git_variables(more: Mapping[str, str] | None = None) -> dict[str, str]:

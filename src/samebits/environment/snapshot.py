@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from samebits._text.masking import MASK
 from samebits.environment.hardware import MachineFacts, collect_machine
 from samebits.environment.loaded_code import local_modules
 from samebits.environment.numeric_libraries import Library, collect_libraries
@@ -41,7 +42,9 @@ HERE = "here"
 """The moment of facts of a machine where nothing ran."""
 
 _SECRETS = ("TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "API_KEY", "ACCESS_KEY", "PRIVATE")
-_LONGEST_VALUE = 300
+_LONGEST_VALUE = 4096
+_LONGEST_VALUES = (300, _LONGEST_VALUE)  # the first is that of earlier records
+_HIDDEN = "(hidden)"
 
 
 @dataclass(frozen=True)
@@ -188,9 +191,17 @@ def numeric_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of an environment that numeric libraries read; no others, and no secrets."""
     variables = {name: value for name, value in environ.items() if name.startswith(_PREFIXES)}
     return {
-        name: "(hidden)" if any(word in name for word in _SECRETS) else value[:_LONGEST_VALUE]
+        name: _HIDDEN if any(word in name for word in _SECRETS) else value[:_LONGEST_VALUE]
         for name, value in sorted(variables.items())
     }
+
+
+def is_whole(value: str) -> bool:
+    """Tell whether a value of `numeric_variables`, as a record holds it, is the one that the run had.
+
+    A value that has just the length at which values are cut is taken for a cut one.
+    """
+    return value != _HIDDEN and MASK not in value and len(value) not in _LONGEST_VALUES
 
 
 def _folder_of(script: str) -> Path:

@@ -21,10 +21,11 @@ _MOST = 5
 
 def render_text(rebuilt: Rebuilt, style: Style) -> str:
     """Return the files that were written, what to do with them, and what is missing."""
+    folder = printable(rebuilt.folder)
     code = " and the code" if rebuilt.code.is_there else ""
     head = f"{rebuilt.folder}: {', '.join(rebuilt.files)}{code}"
-    lines = [*style.wrap(printable(head), hanging=2), "", f"run it: {rebuilt.folder}/run.sh"]
-    lines += [f"needs Python {rebuilt.python}; or: docker build {rebuilt.folder}"]
+    lines = [*style.wrap(printable(head), hanging=2), "", f"run it: {folder}/run.sh"]
+    lines += [f"needs Python {rebuilt.python}; or: docker build {folder}"]
     for problem in _problems(rebuilt):
         lines += style.wrap(printable(f"missing: {problem}"), hanging=2)
     if rebuilt.data:
@@ -59,6 +60,9 @@ def _problems(rebuilt: Rebuilt) -> list[str]:
     if rebuilt.absolute:
         names = some_names(rebuilt.absolute, _MOST)
         problems.append(f"what was at {names} when the run was made: `run.sh` uses these paths as they are")
+    if rebuilt.variables:
+        names = some_names(rebuilt.variables, _MOST)
+        problems.append(f"the values of {names}, which the record masks or cuts; set them in environment.sh")
     if rebuilt.masked:
         problems.append("secrets, which are masked in changes.patch")
     return problems

@@ -19,7 +19,7 @@ from samebits.commands.lock.entry import (
     first_mismatch,
     locked_environment,
 )
-from samebits.commands.lock.file import LockFile, check_name, read_lock, write_lock
+from samebits.commands.lock.file import LockFile, check_name, default_name, read_lock, write_lock
 from samebits.commands.lock.old_code import Commit, Repository
 from samebits.commands.lock.outcome import Change, Hunk, Proof, RestoredSetting
 from samebits.commands.lock.settings import those_needed
@@ -338,3 +338,12 @@ def test_modules_of_another_tree_are_searched_where_it_has_them(tmp_path, monkey
     assert _moved(folder, root, "/tree") == "/tree/src"
     assert _moved("src", root, "/tree") == "src"
     assert _moved("/elsewhere", root, "/tree") == "/elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("train", "train"), ("pkg.mod", "pkg.mod"), ("sp_ac\u00e9", "sp_ace"), ("\u4e2d", "script"),
+     ("..a", "a"), ("_-x", "x"), ("a" * 300, "a" * 100)],
+)  # fmt: skip
+def test_every_script_has_a_usable_name(text: str, name: str) -> None:
+    assert check_name(default_name(text)) == name

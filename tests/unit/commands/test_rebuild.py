@@ -62,6 +62,7 @@ def test_packages_variables_and_command_are_those_of_the_run(tmp_path: Path) -> 
     assert "pip==25.0" in (folder / "constraints.txt").read_text()
     assert (folder / "environment.sh").read_text().splitlines() == [
         "export MKL_CBWR=AVX2", "export OMP_NUM_THREADS=4", "export PYTHONHASHSEED=7",
+        "# X_TOKEN: not whole in the record",
     ]  # fmt: skip
     assert (folder / "golden.sbr").read_bytes() == b"record"
     assert "FROM python:3.11.7-slim" in (folder / "Dockerfile").read_text()
@@ -201,3 +202,28 @@ def test_a_path_of_the_other_machine_is_named(tmp_path: Path) -> None:
     assert "missing: what was at /home/me/train.py when the run was made" in render_text(
         made, Style(width=200)
     )
+
+
+@pytest.mark.parametrize("value", ["(hidden)", "https://a:***@host/x", "x" * 300, "x" * 4096])
+def test_a_variable_whose_value_is_not_whole_is_named_and_not_set(tmp_path: Path, value: str) -> None:
+    facts = {**FACTS, "variables": {"MKL_CBWR": "AVX2", "TORCH_EXTRA": value}}
+    text = said(tmp_path, facts)
+    lines = (tmp_path / "again/environment.sh").read_text().splitlines()
+
+    assert "missing: the values of TORCH_EXTRA, which the record masks or cuts" in text
+    assert "# TORCH_EXTRA: not whole in the record" in lines
+    assert "export MKL_CBWR=AVX2" in lines
+    assert not any(line.startswith("export TORCH_EXTRA") for line in lines)
+
+
+def test_a_name_cannot_send_escapes_or_begin_a_line(tmp_path: Path) -> None:
+    """The folder's, a data file's and a changed file's."""
+    record = tmp_path / "a.sbr"
+    record.write_bytes(b"record")
+    bad = "x\x1b[31m\nmissing: y"
+    facts = {**FACTS, "data": {"files": {bad: {"sha256": "d" * 64}}}, "patch": {"left_out": [[bad, ""]]}}
+    info = RunInfo(("train.py",), Level.STEP, "finished", environment=facts)
+    text = render_text(rebuild(record, info, tmp_path / bad, tmp_path), Style(width=400))
+
+    assert "\x1b" not in text
+    assert not any(line.startswith("missing: y") for line in text.splitlines())

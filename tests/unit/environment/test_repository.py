@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
@@ -39,7 +40,8 @@ def applied(repository: Path, patch: Patch | None, tmp_path: Path) -> Path:
     assert patch is not None
     other = tmp_path / "other"
     git(tmp_path, "clone", "-q", str(repository), str(other))
-    (tmp_path / "p").write_text(patch.diff, newline="")
+    kept = json.loads(json.dumps(patch.diff))  # as a record does
+    (tmp_path / "p").write_text(kept, encoding="utf-8", errors="surrogateescape", newline="")
     git(other, "apply", str(tmp_path / "p"))
     return other
 
@@ -65,6 +67,40 @@ def test_a_patch_gives_the_changed_files_again(repository: Path, tmp_path: Path,
     for name in ("train.py", "weights.bin", "new folder/own module.py"):
         assert (other / name).read_bytes() == (repository / name).read_bytes(), name
     assert "unrelated" not in patch.diff
+
+
+LATIN = b"# -*- coding: latin-1 -*-\n# caf\xe9\na = 1"
+NAMES = ("sp ace.py", 'quo"te.py', "back\\slash.py", "new\nline.py", "tab\t.py", "\u00e9\u4e2d.py")
+
+
+@pytest.mark.parametrize("contents", [LATIN, LATIN.replace(b"\n", b"\r\n")])
+@pytest.mark.parametrize("name", NAMES)
+def test_other_encodings_and_unusual_names_come_back_byte_for_byte(
+    repository: Path, tmp_path: Path, name: str, contents: bytes
+) -> None:
+    """A file that git tracks, and one of the run that it does not."""
+    (repository / name).write_bytes(b"a = 0\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "two")
+    (repository / name).write_bytes(contents)
+    new = repository / f"new {name}"
+    new.write_bytes(contents)
+    new.chmod(0o755)
+    other = applied(repository, collect_patch(repository, [str(new)]), tmp_path)
+
+    assert (other / name).read_bytes() == contents
+    assert (other / new.name).read_bytes() == contents
+    assert (other / new.name).stat().st_mode & 0o100
+
+
+def test_modes_and_links_come_back(repository: Path, tmp_path: Path) -> None:
+    (repository / "train.py").chmod(0o755)
+    (repository / "weights.bin").unlink()
+    (repository / "weights.bin").symlink_to("train.py")
+    other = applied(repository, collect_patch(repository), tmp_path)
+
+    assert (other / "train.py").stat().st_mode & 0o100
+    assert (other / "weights.bin").readlink().name == "train.py"
 
 
 def test_the_patch_of_a_subfolder_is_that_of_the_repository(repository: Path, tmp_path: Path) -> None:

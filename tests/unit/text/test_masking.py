@@ -181,3 +181,18 @@ def test_masking_twice_changes_nothing():
     for words in NAMED:
         once = Masker(("t.py", *words.replace("X", "hunter2!").split())).command
         assert Masker(once).command == once
+
+
+KEY = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    "call", ["wandb.login(", "login(\n+    ", "comet.set_api_key(", "api.authenticate( "]
+)
+def test_a_random_looking_first_argument_of_a_login_is_masked(call: str) -> None:
+    assert masked(f'+{call}"{KEY}")') == f'+{call}"***")'
+
+
+@pytest.mark.parametrize("text", [f'checkout("{KEY}")', f'login("{"model-" * 5}")', f'sha = "{KEY}"'])
+def test_digests_and_plain_words_are_not(text: str) -> None:
+    assert masked(text) == text

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,6 +68,12 @@ class LockFile:
     def with_entry(self, entry: LockEntry) -> LockFile:
         """Return the file with an entry added or replaced."""
         return LockFile(self.path, {**self.entries, entry.name: entry})
+
+
+def default_name(text: str) -> str:
+    """Return a name of an entry made from that of its script: `sp ace/é.py` cannot be one as it is."""
+    letters = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", letters).strip("._-")[:100] or "script"
 
 
 def check_name(name: str) -> str:
