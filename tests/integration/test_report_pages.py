@@ -325,7 +325,7 @@ def test_a_run_that_was_killed_has_a_page(tmp_path):
     assert "the run was killed" in page_of(tmp_path / "k.html").words
 
 
-@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium: apt-get install chromium")
 @pytest.mark.parametrize("width", [360, 800, 1280])
 def test_no_width_needs_horizontal_scrolling(verified, tmp_path, width):
     """A frame around the page measures it; the page itself runs no script."""
@@ -344,7 +344,7 @@ def test_no_width_needs_horizontal_scrolling(verified, tmp_path, width):
     assert int(found[0]) <= int(found[2])
 
 
-@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium: apt-get install chromium")
 def test_a_browser_finds_nothing_to_complain_about(verified):
     """No violation of the policy, nothing that is loaded; the print has pages."""
     page = verified / "page.html"
@@ -356,7 +356,7 @@ def test_a_browser_finds_nothing_to_complain_about(verified):
     assert "Content Security Policy" not in errors
 
 
-@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium: apt-get install chromium")
 @pytest.mark.parametrize(
     "planted",
     [
