@@ -62,6 +62,7 @@ docs: $(VENV)/.docs
 
 bench: $(VENV)/.dev
 	$(BIN)/python bench/import_time.py
+	$(BIN)/python bench/inventory.py
 	$(BIN)/python bench/control.py
 	$(BIN)/python bench/digest.py
 	$(BIN)/python bench/overhead.py

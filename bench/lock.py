@@ -6,6 +6,8 @@
     python bench/lock.py release --python OTHER     # as drift; ops that differ from torch 2.13 to 2.15
     python bench/lock.py portable --python OTHER    # as drift, with portable locks: the bits are the same
 
+The portable locks are also of trainings: every model of tests/golden/portable_models.py is a script then.
+
 What is expected of drift is found without samebits: each script runs under a dispatch mode that digests what
 comes out of every op, in both environments. Releases do not call the same ops everywhere, so the two lists
 are aligned by name. The first op of both whose bits differ is the expected one.
@@ -17,6 +19,7 @@ import argparse
 import difflib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -103,6 +106,16 @@ RELEASE_OPS = {
     "group_norm_same": "F.group_norm(h.view(4, 16, 32), 4)",
     "attention_same": "F.scaled_dot_product_attention(*[h.view(4, 4, 4, 32)] * 3)",
 }
+MODELS = Path(__file__).resolve().parents[1] / "tests/golden/portable_models.py"
+MODEL_TEMPLATE = """\
+import torch
+from portable_models import TRAININGS
+
+torch.manual_seed(0)
+training = TRAININGS[{name!r}]()
+for step in range(3):
+    print(step, training.step().item())
+"""
 TRUTH = """\
 import contextlib, hashlib, io, runpy, sys
 import torch
@@ -144,8 +157,12 @@ def repository(folder: Path, name: str) -> None:
     """Make a repository of one script."""
     git(folder, "init", "-q")
     (folder / ".gitignore").write_text(".samebits/\n__pycache__/\n")
-    op = OPS[name][0] if name in OPS else RELEASE_OPS[name]
-    (folder / "train.py").write_text(TEMPLATE.format(op=op))
+    if name in OPS or name in RELEASE_OPS:
+        op = OPS[name][0] if name in OPS else RELEASE_OPS[name]
+        (folder / "train.py").write_text(TEMPLATE.format(op=op))
+    else:
+        (folder / "train.py").write_text(MODEL_TEMPLATE.format(name=name))
+        shutil.copy(MODELS, folder)
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "one")
 
@@ -214,13 +231,29 @@ def drift(name: str, folder: Path, python: str) -> tuple[str, str]:
 
 
 def portable(name: str, folder: Path, python: str) -> tuple[str, str]:
-    """Return what was expected and what was said of a portable lock that another environment made."""
+    """Return what was expected and what was said of a portable lock that another environment made.
+
+    Whether the losses differ without portable mode is printed: a lock that holds where nothing differs shows
+    little.
+    """
     repository(folder, name)
     other = {} if python != sys.executable else {"ATEN_CPU_CAPABILITY": "default"}
+    there, here = run(folder, [python, "train.py"], **other), run(folder, [sys.executable, "train.py"])
     lock(folder, python, "--portable", **other)
     said = check(folder)["verdict"]
-    print(f"{name:14} {said}", flush=True)
+    alone = "same" if there.stdout == here.stdout else "other"
+    print(f"{name:20} {said}; {alone} losses without portable mode", flush=True)
     return "identical", said
+
+
+def names_of(what: str) -> list[str]:
+    """Return the scripts of a measurement."""
+    if what == "release":
+        return list(RELEASE_OPS)
+    if what != "portable":
+        return list(OPS)
+    golden = json.loads(MODELS.with_name("portable.json").read_text(encoding="utf-8"))["digests"]
+    return [*(name for name in golden if not name.startswith("example_")), *OPS]
 
 
 def change(name: str, folder: Path, _: str) -> tuple[str, str]:
@@ -257,7 +290,7 @@ def main() -> None:
     options = parser.parse_args()
     answers = {}
     judge = JUDGES[options.what]
-    for name in options.only or (RELEASE_OPS if options.what == "release" else OPS):
+    for name in options.only or names_of(options.what):
         with tempfile.TemporaryDirectory() as folder:
             answers[name] = judge(name, Path(folder), options.python)
     wrong = {name: pair for name, pair in answers.items() if pair[0] != pair[1]}

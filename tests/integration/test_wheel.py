@@ -5,6 +5,7 @@ The variable `SAMEBITS_WHEELS` names a folder with wheels that were built before
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -14,16 +15,22 @@ import sys
 import sysconfig
 import zipfile
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 ROOT = Path(__file__).parents[2]
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 BUILT = os.environ.get("SAMEBITS_WHEELS")
 LIBRARIES = {"_native", "_reader"} if sys.platform == "win32" else {"_native", "_reader", "_portable"}
+OLD_PYTHON_ONLY = ("tomli",) if sys.version_info < (3, 11) else ()
 GOLDEN = json.loads((ROOT / "tests/golden/portable.json").read_text())["digests"]
 
 
@@ -102,12 +109,17 @@ def wheel_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> Path:
     return wheel
 
 
+@pytest.fixture(scope="module")
+def wheels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The wheel of a kind, built once."""
+    return functools.cache(lambda kind: wheel_of(kind, tmp_path_factory.mktemp(f"{kind}-wheel"), request))
+
+
 @pytest.fixture(scope="module", params=["native", "pure"])
-def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(request, wheels, tmp_path_factory) -> Installed:
     """A wheel, installed."""
-    folder = tmp_path_factory.mktemp(request.param)
-    wheel = wheel_of(request.param, folder, request)
-    target = folder / "installed"
+    wheel = wheels(request.param)
+    target = tmp_path_factory.mktemp(request.param) / "installed"
     subprocess.run([*PIP, "install", "--quiet", "--no-deps", "--target", target, wheel], check=True)
     return Installed(wheel, target)
 
@@ -121,6 +133,40 @@ def test_its_name_says_where_it_works(installed):
         libraries = {Path(name).name for name in wheel.namelist() if re.search(r"\.(so|pyd)$", name)}
     assert {name.partition(".")[0] for name in libraries} == (set() if installed.is_pure else LIBRARIES)
     assert all(".abi3.so" in name or name.endswith(".pyd") for name in libraries)
+
+
+# Machines, by the tag that pip takes; which of our wheels it chooses there.
+CHOSEN = {
+    "manylinux_2_28_x86_64": "native",
+    "musllinux_1_2_x86_64": "pure",
+    "musllinux_1_2_aarch64": "pure",
+    "macosx_13_0_x86_64": "pure",
+    "manylinux_2_28_i686": "pure",
+}
+
+
+@pytest.fixture(scope="module")
+def published(wheels, tmp_path_factory) -> Path:
+    """A folder with the wheels as a package index has them; the compiled one has the name of a release."""
+    folder = tmp_path_factory.mktemp("published")
+    for kind in ("native", "pure"):
+        wheel = wheels(kind)
+        parts = [*wheel.stem.split("-")[:4], "any" if kind == "pure" else "manylinux_2_28_x86_64"]
+        shutil.copy(wheel, folder / f"{'-'.join(parts)}.whl")
+    return folder
+
+
+@pytest.mark.parametrize("machine", CHOSEN)
+def test_pip_chooses_a_wheel_for_each_machine(published, machine, tmp_path):
+    """Where nothing is compiled for a machine, it gets the pure wheel and no error."""
+    options = ["--no-index", "--find-links", published, "--no-deps", "--only-binary", ":all:"]
+    subprocess.run(
+        [*PIP, "download", "--quiet", *options, "--platform", machine, "--dest", tmp_path, "samebits"],
+        check=True,
+    )
+
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.endswith("-none-any.whl" if CHOSEN[machine] == "pure" else "-manylinux_2_28_x86_64.whl")
 
 
 def test_the_kernels_of_a_gpu_are_in_it(installed):
@@ -219,6 +265,15 @@ class Venv:
         )
 
 
+def find_uv(name: str) -> str:
+    """Return the path of `uv` or `uvx`, which the group dev installs beside this Python."""
+    scripts = os.pathsep.join((sysconfig.get_path("scripts"), os.environ["PATH"]))
+    found = shutil.which(name, path=scripts)
+    if found is None:
+        pytest.skip(f"{name} is not installed: {sys.executable} -m pip install uv")
+    return found
+
+
 @pytest.fixture(params=["pip", "uv"])
 def venv(request, installed, tmp_path):
     """What `pip install` or `uv pip install` makes of the wheel; torch is that of the tests."""
@@ -229,9 +284,7 @@ def venv(request, installed, tmp_path):
     places = (sysconfig.get_path("purelib"), os.path.dirname(np.__path__[0]))
     (packages / "torch.pth").write_text("\n".join(places))
     if request.param == "uv":
-        if shutil.which("uv") is None:
-            pytest.skip("uv is not installed")
-        words = ["uv", "pip", "install", "--quiet", "--no-deps", "--python", path, installed.wheel]
+        words = [find_uv("uv"), "pip", "install", "--quiet", "--no-deps", "--python", path, installed.wheel]
     else:
         words = [*PIP, "--python", path, "install", "--quiet", "--no-deps", installed.wheel]
     subprocess.run(words, check=True)
@@ -248,6 +301,49 @@ def test_its_command_verifies_a_script_in_an_empty_folder(venv):
     assert "torch.manual_seed(0)" in result.stdout
     place = venv.run("python", "-c", "import samebits; print(samebits.__file__)").stdout
     assert place.startswith(str(venv.path))
+
+
+def write_stand_in(folder: Path, name: str) -> None:
+    """Write a wheel with the name and version of an installed package, that leads to those of the tests."""
+    stem = f"{name.replace('-', '_')}-{metadata.version(name).partition('+')[0]}"
+    own = f"{stem}.dist-info"
+    places = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), os.path.dirname(np.__path__[0])}
+    files = {
+        f"{name}_place.pth": "\n".join(sorted(places)),
+        f"{own}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {stem.rpartition('-')[2]}\n",
+        f"{own}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{own}/RECORD"] = "".join(f"{path},,\n" for path in (*files, f"{own}/RECORD"))
+    with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as wheel:
+        for path, text in files.items():
+            wheel.writestr(path, text)
+
+
+def test_uvx_runs_it_from_the_wheel(installed, tmp_path):
+    """`uvx samebits verify train.py` resolves what the wheel asks for, in an environment of its own.
+
+    The packages that it asks for lead to those of the tests: nothing is downloaded.
+    """
+    index = tmp_path / "index"
+    index.mkdir()
+    for name in ("torch", "numpy", "safetensors", "jinja2", "tomli-w", *OLD_PYTHON_ONLY):
+        write_stand_in(index, name)
+    (tmp_path / "train.py").write_text("import torch\nprint(torch.rand(2).sum().item())\n")
+    uv = ["--offline", "--no-index", "--find-links", index, "--python", sys.executable]
+    names = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+
+    result = subprocess.run(
+        [find_uv("uvx"), *uv, "--from", installed.wheel, "samebits", "verify", "train.py"],
+        cwd=tmp_path,
+        env={**names, "UV_CACHE_DIR": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+
+    assert result.returncode == 1, result.stderr
+    assert "torch.manual_seed(0)" in result.stdout
 
 
 def test_the_first_hour_of_a_newcomer(venv):

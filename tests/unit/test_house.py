@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -10,6 +11,11 @@ import pytest
 
 import samebits
 from samebits.causes import Cause
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -67,6 +73,39 @@ def test_the_site_has_the_version_in_its_address():
     """Each release leads to its own pages."""
     for address in re.findall(r'^Documentation = "(.+)"', read("pyproject.toml"), flags=re.MULTILINE):
         assert address.rstrip("/").endswith(f"/{samebits.__version__}")
+
+
+def disagreements(project: dict, citation: str, page: str) -> list[str]:
+    """Return what is wrong with the addresses of the project: in all places, or in none."""
+    urls = project.get("urls", {})
+    source = re.findall(r"^repository-code: (.+)$", citation, re.MULTILINE)
+    if not urls:
+        return ["repository-code without project.urls"] if source else []
+    wrong = [f"no {name}" for name in ("Documentation", "Source", "Changelog", "Issues") if name not in urls]
+    if source != [urls.get("Source")]:
+        wrong.append("repository-code is not Source")
+    return wrong + (["OWNER in docs/how-to/ci.md"] if "OWNER" in page else [])
+
+
+def test_the_addresses_of_the_project_agree():
+    """PyPI, the citation and the pages lead to one place. No address is invented before there is one."""
+    page, citation = read("docs/how-to/ci.md"), read("CITATION.cff")
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    assert disagreements(project, citation, page) == []
+
+    hosted = dict.fromkeys(("Documentation", "Changelog", "Issues"), "https://a.example/x")
+    given = {"urls": {**hosted, "Source": "https://a.example/y"}}
+    assert disagreements(given, "repository-code: https://a.example/y\n", "") == []
+    assert disagreements({}, "repository-code: https://a.example/y\n", "OWNER") != []
+    assert len(disagreements({"urls": hosted}, "", "OWNER")) == 3
+
+
+def test_the_citation_has_the_words_of_the_package():
+    """Keywords and the license."""
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    words = re.findall(r"^  - (\w+)$", read("CITATION.cff"), re.MULTILINE)
+    assert words == project["keywords"]
+    assert f"\nlicense: {project['license']}\n" in read("CITATION.cff")
 
 
 def test_readme_is_short():
