@@ -54,6 +54,8 @@ MOMENTS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 100, 200, 500, 1000, 2000, 4000, 
 COMMAND = [sys.executable, "-m", "samebits", "run", "--record", "run.sbr", "train.py"]
 # Before `samebits/__main__.py` can do anything the package is imported, by Python as any other.
 OWN_LINE = re.compile(r"samebits/(?!__init__\.py|__main__\.py|errors\.py|_runtime/(?:__init__|package)\.py)")
+# So CPython ends, with status 1, while it starts itself: before anything of samebits runs.
+OF_PYTHONS_START = ("Could not import runpy module", "Fatal Python error: init_")
 OF_THREADS = "Exception ignored in: <module 'threading'"  # what CPython says while it waits for threads
 
 
@@ -160,5 +162,6 @@ def test_a_signal_at_any_time(folder: Path, number: int, after: float) -> None:
     ended = run(folder, number, after=after)
 
     assert_clear(ended)
-    assert ended.status in (-number, 128 + number, 0)
+    if not ended.err.startswith(OF_PYTHONS_START):
+        assert ended.status in (-number, 128 + number, 0)
     assert status_in(folder / "run.sbr") in ("", "finished", "failed", "running")
