@@ -32,3 +32,23 @@ def test_nothing_differs_where_nothing_changed(options, tmp_path):
     assert edited.returncode == 1
     assert "1 difference that can change bits" in edited.stdout
     assert "code of train.py" in edited.stdout
+
+
+def test_files_of_the_run_that_are_not_here(tmp_path):
+    """That nothing read or used them would be another fact: nothing ran here."""
+    (tmp_path / "data.txt").write_text("1")
+    (tmp_path / "part.py").write_text("")
+    (tmp_path / "train.py").write_text(
+        "import torch, part\nopen('data.txt').read()\nprint(torch.ones(2).sum())\n"
+    )
+    assert samebits("run", "--record", "a.sbr", "train.py", cwd=tmp_path).returncode == 0
+    (tmp_path / "data.txt").unlink()
+    (tmp_path / "part.py").unlink()
+
+    told = samebits("diff", "a.sbr", cwd=tmp_path)
+    text = " ".join(told.stdout.split())
+
+    assert told.returncode == 1
+    assert "a.sbr and here: 2 differences that can change bits" in text
+    assert "data file data.txt: 6b86b273ff34 (1 bytes) and no such file here" in text
+    assert "code of part: e3b0c44298fc and not found here" in text

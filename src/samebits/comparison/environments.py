@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from samebits._text.masking import MASK, NOT_RECORDED
@@ -55,6 +55,8 @@ class FactDifference:
         second: the same of the second.
         entry: its name in its table; None for a fact outside the tables.
         is_list: whether the values are lists.
+        is_with_machine: whether one of the two environments is a machine on which nothing ran: what a table
+            lacks is not there at all.
     """
 
     path: tuple[str, ...]
@@ -62,6 +64,7 @@ class FactDifference:
     second: str | None
     entry: str | None = None
     is_list: bool = False
+    is_with_machine: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,16 +304,17 @@ def _table_differences(
     ours, theirs = _entries(first, second, path), _entries(second, first, path)
     if ours is None or theirs is None:
         return
+    without_run = HERE in (first.get(TAKEN), second.get(TAKEN))
     if path == ("data", "files"):
         ours, theirs = comparable(ours, theirs, fact_at(first, "data"), fact_at(second, "data"))
         ours, theirs = _without_moved(ours, theirs)
-        if HERE in (first.get(TAKEN), second.get(TAKEN)):  # only the names of single files are known
+        if without_run:  # only the names of single files are known
             ours, theirs = ({k: v for k, v in each.items() if not k.endswith("/")} for each in (ours, theirs))
     keys = {*ours} & {*theirs} if both else {*ours, *theirs}
     for key in sorted(keys, key=str):
         values = ours.get(key, _MISSING), theirs.get(key, _MISSING)
         if values[0] != values[1]:
-            yield _difference(path, str(key), *values)
+            yield replace(_difference(path, str(key), *values), is_with_machine=without_run)
 
 
 def _entries(facts: Mapping[str, Any], others: Mapping[str, Any], path: Path) -> dict[Any, Any] | None:

@@ -88,6 +88,11 @@ _TABLES = {
     ("code",): ("code of {}", "not used"),
     ("data", "files"): ("data file {}", "not read"),
 }
+# The words for what is not on a machine on which nothing ran; where they are those of a run, none.
+_MISSING_HERE = {
+    ("code",): "not found here",
+    ("data", "files"): "no such file here",
+}
 _RESULTS = {
     Results.ALL: "everything",
     Results.SETS: "the order of sets and of what is made of them",
@@ -260,4 +265,6 @@ def _name(fact: FactDifference) -> str:
 
 def _values(fact: FactDifference) -> Sequence[str]:
     missing = "unknown" if fact.entry is None else _TABLES[fact.path][1]
+    if fact.is_with_machine:
+        missing = _MISSING_HERE.get(fact.path, missing)
     return [missing if value is None else value for value in (fact.first, fact.second)]
