@@ -111,14 +111,14 @@ def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> 
     _prepare(folder)
     files = [GOLDEN, "requirements.txt", "constraints.txt"]
     shutil.copyfile(record, folder / GOLDEN)
-    pins = pins_of(facts)
-    _write(folder / "requirements.txt", _lines(f"# Python {_python(facts)}", *pins.requirements))
-    _write(folder / "constraints.txt", _lines(*pins.constraints))
     diff = fact_at(facts, "patch", "diff")
     if isinstance(diff, str) and diff:
         files.append("changes.patch")
         _write(folder / "changes.patch", diff)
     code = _check_out(facts, folder, repository)
+    pins = pins_of(facts, folder / CODE if code.is_there else None)
+    _write(folder / "requirements.txt", _lines(f"# Python {_python(facts)}", *pins.requirements))
+    _write(folder / "constraints.txt", _lines(*pins.constraints))
     files += ["environment.sh", "install.sh", "run.sh", "Dockerfile", ".dockerignore"]
     _write(folder / "environment.sh", _environment(facts))
     _write(folder / "install.sh", _installation(facts, pins), mode=_PROGRAM)

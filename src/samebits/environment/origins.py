@@ -101,7 +101,7 @@ def _told(told: Mapping[str, Any]) -> Origin:
     source, folder, archive = (told.get(name) for name in ("vcs_info", "dir_info", "archive_info"))
     if isinstance(source, dict):
         address = masked(f"{source.get('vcs')}+{url}")
-        return Origin(OriginKind.REPOSITORY, address, str(source.get("commit_id")), subdirectory)
+        return Origin(OriginKind.REPOSITORY, address, str(source.get("commit_id") or ""), subdirectory)
     if isinstance(folder, dict):
         kind = OriginKind.EDITABLE if folder.get("editable") else OriginKind.FOLDER
         return Origin(kind, os.path.realpath(_path_of(url)))

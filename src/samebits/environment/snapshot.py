@@ -42,8 +42,7 @@ HERE = "here"
 """The moment of facts of a machine where nothing ran."""
 
 _SECRETS = ("TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "API_KEY", "ACCESS_KEY", "PRIVATE")
-_LONGEST_VALUE = 4096
-_LONGEST_VALUES = (300, _LONGEST_VALUE)  # the first is that of earlier records
+_CUT_AT = 300  # characters of a value in records of earlier versions
 _HIDDEN = "(hidden)"
 
 
@@ -191,7 +190,7 @@ def numeric_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of an environment that numeric libraries read; no others, and no secrets."""
     variables = {name: value for name, value in environ.items() if name.startswith(_PREFIXES)}
     return {
-        name: _HIDDEN if any(word in name for word in _SECRETS) else value[:_LONGEST_VALUE]
+        name: _HIDDEN if any(word in name for word in _SECRETS) else value
         for name, value in sorted(variables.items())
     }
 
@@ -199,9 +198,9 @@ def numeric_variables(environ: Mapping[str, str]) -> dict[str, str]:
 def is_whole(value: str) -> bool:
     """Tell whether a value of `numeric_variables`, as a record holds it, is the one that the run had.
 
-    A value that has just the length at which values are cut is taken for a cut one.
+    Earlier versions cut values: one of just that length is taken for a cut one.
     """
-    return value != _HIDDEN and MASK not in value and len(value) not in _LONGEST_VALUES
+    return value != _HIDDEN and MASK not in value and len(value) != _CUT_AT
 
 
 def _folder_of(script: str) -> Path:

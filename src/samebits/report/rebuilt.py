@@ -62,7 +62,7 @@ def _problems(rebuilt: Rebuilt) -> list[str]:
         problems.append(f"what was at {names} when the run was made: `run.sh` uses these paths as they are")
     if rebuilt.variables:
         names = some_names(rebuilt.variables, _MOST)
-        problems.append(f"the values of {names}, which the record masks or cuts; set them in environment.sh")
+        problems.append(f"the values of {names}, which the record does not hold whole; set them in environment.sh")
     if rebuilt.masked:
         problems.append("secrets, which are masked in changes.patch")
     return problems
@@ -81,9 +81,9 @@ def _packages(unlike: Sequence[Unlike]) -> list[str]:
 
 _GAPS = {
     Gap.BUILD: "the build of {}. No index has it; requirements.txt asks for the version without it",
-    Gap.FOLDER: "{}, from a folder outside of the repository; install it yourself into `venv`",
+    Gap.FOLDER: "{}, from a folder that is not in the code of the commit; install it yourself into `venv`",
     Gap.FILE: "the file of {}; requirements.txt asks an index for the version",
-    Gap.ADDRESS: "the address of {}, which the record masks; requirements.txt asks an index for the version",
+    Gap.ADDRESS: "the pinned address of {}; requirements.txt asks an index for the version",
     Gap.CONDA: "the conda builds of {}. pip installs those of PyPI, which can give other bits",
     Gap.EDITED: "the edits of {}, whose files were changed after it was installed",
 }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from samebits.commands.pins import Gap, pins_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -84,6 +87,7 @@ def test_an_address_is_pinned_to_its_commit_or_digest() -> None:
         ({"kind": "repository", "at": "git+ext::sh -c true", "commit": COMMIT}, Gap.ADDRESS),
         ({"kind": "repository", "at": "git+https://x.org/a\n-r /etc/passwd", "commit": COMMIT}, Gap.ADDRESS),
         ({"kind": "repository", "at": "git+https://x.org/a", "commit": "main ; true"}, Gap.ADDRESS),
+        ({"kind": "repository", "at": "git+https://x.org/a"}, Gap.ADDRESS),
         ({"kind": "archive", "at": "a-1.0-py3-none-any.whl"}, Gap.FILE),
         ({"kind": "conda"}, Gap.CONDA),
     ],
@@ -105,6 +109,21 @@ def test_only_a_folder_of_the_repository_is_installed_from(folder: str) -> None:
     else:
         assert pins.from_code == ()
         assert [(each.gap, each.at) for each in pins.unlike] == [(Gap.FOLDER, folder)]
+
+
+def test_a_folder_without_a_project_is_not_installed_from(tmp_path: Path) -> None:
+    """Git ignores it, or it is of a submodule, whose folder is empty."""
+    facts = {
+        "distributions": {
+            "a": {"version": "1.0", "imported": True, "origin": {"kind": "editable", "at": "packages/a"}}
+        }
+    }
+    (tmp_path / "packages/a").mkdir(parents=True)
+    pins = pins_of(facts, tmp_path)
+    assert (pins.from_code, [each.gap for each in pins.unlike]) == ((), [Gap.FOLDER])
+    (tmp_path / "packages/a/setup.py").touch()
+    pins = pins_of(facts, tmp_path)
+    assert (pins.from_code, pins.unlike) == (("-e ./packages/a",), ())
 
 
 def test_a_strangers_record_adds_no_option() -> None:
