@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from cli_support import samebits
 
@@ -50,5 +52,26 @@ def test_files_of_the_run_that_are_not_here(tmp_path):
 
     assert told.returncode == 1
     assert "a.sbr and here: 2 differences that can change bits" in text
-    assert "data file data.txt: 6b86b273ff34 (1 bytes) and no such file here" in text
+    assert "data file data.txt: 6b86b273ff34 (1 byte) and no such file here" in text
     assert "code of part: e3b0c44298fc and not found here" in text
+
+
+def test_a_package_of_the_run_that_is_not_here(tmp_path):
+    """One that was installed from a folder is told by its code."""
+    site = tmp_path / "site"
+    for name in ("tiny", "own"):
+        info = site / f"{name}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (site / f"{name}.py").write_text("x = 1\n")
+        (info / "RECORD").write_text(f"{name}.py,sha256=abc,6\n")
+    told = {"url": site.as_uri(), "dir_info": {"editable": True}}
+    (site / "own-1.0.dist-info/direct_url.json").write_text(json.dumps(told))
+    (tmp_path / "train.py").write_text("import torch, tiny, own\n")
+    words = ("run", "--record", "a.sbr", "train.py")
+    assert samebits(*words, cwd=tmp_path, PYTHONPATH=str(site)).returncode == 0
+
+    same = samebits("diff", "a.sbr", cwd=tmp_path, PYTHONPATH=str(site))
+    assert same.stdout == "a.sbr and here: nothing that can change bits\n"
+    text = " ".join(samebits("diff", "a.sbr", cwd=tmp_path).stdout.split())
+    assert "package tiny: 1.0 and not installed here" in text
+    assert "package own" not in text

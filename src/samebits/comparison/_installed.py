@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.environment import HERE, TAKEN, fact_at, table_at
 from samebits.environment.numeric_libraries import Library, kind_of
+from samebits.environment.origins import OriginKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -29,6 +30,8 @@ _TYPES = {field.name: type(field.default) for field in fields(Library) if field.
 def package_texts(facts: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, str]:
     """Return a text for each package that both environments use: the other's, if it is the same build.
 
+    A package that a run imported and that a machine lacks on which nothing ran has a text too.
+
     Args:
         facts: of the environment; they may hold anything.
         others: of the one that it is compared with.
@@ -36,8 +39,21 @@ def package_texts(facts: Mapping[str, Any], others: Mapping[str, Any]) -> dict[s
     return {
         name: _package_text(package, fact_at(others, "distributions", name))
         for name, package in table_at(facts, "distributions").items()
-        if _was_imported(package, facts) and _was_imported(fact_at(others, "distributions", name), others)
+        if _was_imported(package, facts)
+        and (
+            _was_imported(fact_at(others, "distributions", name), others)
+            or _is_missing(name, package, others)
+        )
     }
+
+
+def _is_missing(name: str, package: Any, others: Mapping[str, Any]) -> bool:
+    """Tell whether a machine lacks a package; one from a folder is code, and compared as such."""
+    packages = fact_at(others, "distributions")
+    from_folder = fact_at(package, "origin", "kind") in (OriginKind.FOLDER, OriginKind.EDITABLE)
+    return (
+        others.get(TAKEN) == HERE and isinstance(packages, dict) and name not in packages and not from_folder
+    )
 
 
 def _was_imported(package: Any, facts: Mapping[str, Any]) -> bool:
@@ -50,8 +66,8 @@ def _package_text(package: Any, other: Any) -> str:
     edited = package.get("edited")
     if edited and isinstance(edited, list):
         return f"{version}, edited: {', '.join(str(file)[:-52] for file in edited)}"
-    contents = package.get("contents"), other.get("contents")
-    if version == str(other.get("version")) and all(contents) and contents[0] != contents[1]:
+    contents = package.get("contents"), fact_at(other, "contents")
+    if version == str(fact_at(other, "version")) and all(contents) and contents[0] != contents[1]:
         return f"{version}, contents {str(contents[0])[:DIGEST_SHOWN]}"
     return version
 

@@ -338,7 +338,8 @@ def _contents_text(value: Any) -> str:
         return str(value)
     files = value.get("count", 1)
     of_files = f" in {files} files" if files != 1 else ""
-    return f"{str(value.get('sha256'))[:DIGEST_SHOWN]} ({value.get('size')} bytes{of_files})"
+    size = value.get("size")
+    return f"{str(value.get('sha256'))[:DIGEST_SHOWN]} ({size} byte{'' if size == 1 else 's'}{of_files})"
 
 
 def _without_moved(ours: dict[Any, Any], theirs: dict[Any, Any]) -> tuple[dict[Any, Any], dict[Any, Any]]:

@@ -90,6 +90,7 @@ _TABLES = {
 }
 # The words for what is not on a machine on which nothing ran; where they are those of a run, none.
 _MISSING_HERE = {
+    ("distributions",): "not installed here",
     ("code",): "not found here",
     ("data", "files"): "no such file here",
 }

@@ -62,7 +62,9 @@ def _problems(rebuilt: Rebuilt) -> list[str]:
         problems.append(f"what was at {names} when the run was made: `run.sh` uses these paths as they are")
     if rebuilt.variables:
         names = some_names(rebuilt.variables, _MOST)
-        problems.append(f"the values of {names}, which the record does not hold whole; set them in environment.sh")
+        problems.append(
+            f"the values of {names}, which the record does not hold whole; set them in environment.sh"
+        )
     if rebuilt.masked:
         problems.append("secrets, which are masked in changes.patch")
     return problems
