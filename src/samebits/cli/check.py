@@ -98,7 +98,7 @@ class CheckCommand:
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the command again, and print the verdict."""
-        refuse_rank(self.name)
+        refuse_rank(self.name, options.executor)
         if _names_record(options):
             return self._check_record(options)
         return check_lock(options)
