@@ -62,7 +62,8 @@ def serve_launch(facts: RankFacts) -> int:
     for name in launcher_variables(os.environ):
         del os.environ[name]
     os.environ.update(device)
-    serve(Board(place))
+    with suppress(KeyboardInterrupt):  # by the launcher, when the first rank ends; that rank says why
+        serve(Board(place))
     return EXIT_IDENTICAL
 
 
