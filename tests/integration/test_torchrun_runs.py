@@ -119,6 +119,21 @@ def test_cost_names_the_machine(tmp_path):
     assert json.loads(done.stdout)["machine"] == socket.gethostname(), done.stderr
 
 
+def test_entries_of_a_lock_and_a_record_are_checked(tmp_path):
+    """Each entry by a rank, with all that a check here says."""
+    script = write(tmp_path, "train.py", SEEDED, STEPS=4)
+    for words in (("lock",), ("run", "--record", "golden.sbr")):
+        made = samebits(*words, script.name, cwd=tmp_path, OMP_NUM_THREADS="1")
+        assert made.returncode == 0, made.stderr
+
+    same = [on_two_ranks("check", *what, *ON_RANKS, "--json", cwd=tmp_path) for what in ((), ("golden.sbr",))]
+    script.write_text(script.read_text().replace("lr=0.1", "lr=0.2"))
+    other = on_two_ranks("check", *ON_RANKS, "--json", cwd=tmp_path)
+
+    assert [json.loads(done.stdout)["verdict"] for done in same] == ["identical"] * 2, same[0].stderr
+    assert json.loads(other.stdout)["verdict"] == "different", other.stderr
+
+
 def test_a_lost_job_is_one_line(tmp_path):
     """The job's own process is killed: nothing comes back."""
     script = write(tmp_path, "kills.py", KILLS_ITS_JOB)

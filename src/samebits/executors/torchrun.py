@@ -36,6 +36,7 @@ class TorchrunExecutor:
     """
 
     shares_files = False
+    has_folder = True
 
     def __init__(self, options: Mapping[str, str]) -> None:
         if options:
