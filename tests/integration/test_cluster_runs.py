@@ -177,6 +177,38 @@ def test_entries_of_a_lock_are_jobs(tmp_path):
     assert json.loads(other.stdout)["verdict"] == "different"
 
 
+def test_a_recorded_run_is_checked_in_a_job(tmp_path, cluster):
+    """Its record comes back; verdict, output and advice are those of a check here."""
+    script = write(tmp_path, "train.py", SEEDED, STEPS=4)
+    made = samebits("run", "--seed", 3, "--record", "golden.sbr", script.name, cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+
+    words = ("check", *cluster, "--record", "again.sbr", "--json", "golden.sbr")
+    same = samebits(*words, cwd=tmp_path)
+    script.write_text(script.read_text().replace("lr=0.1", "lr=0.2"))
+    other = samebits("check", *cluster, "golden.sbr", cwd=tmp_path)
+
+    assert (same.returncode, other.returncode) == (0, 1), same.stderr + other.stderr
+    assert json.loads(same.stdout)["verdict"] == "identical"
+    assert same.stderr.count("loss ") == 1
+    assert (tmp_path / "again.sbr").is_file()
+    assert other.stdout.count("loss ") == 1
+    assert "different: the state differs at step 0" in other.stdout
+    assert (tmp_path / ".samebits/train-check-1.sbr").is_file()
+
+
+def test_a_lock_is_not_written_by_a_job(tmp_path):
+    """It would hold the environment of another machine."""
+    need("submitit")
+    script = write(tmp_path, "train.py", SEEDED, STEPS=2)
+    assert samebits("lock", script.name, cwd=tmp_path).returncode == 0
+
+    done = samebits("check", "--update", *SLURM, cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--update writes what this machine gives" in complaints(done.stderr)[0]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

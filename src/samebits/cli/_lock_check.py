@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from samebits._text import files
 from samebits._text.printable import printable
-from samebits.cli.executor_options import chosen_executor
+from samebits.cli.executor_options import chosen_executor, is_elsewhere
 from samebits.cli.lock import check_options
 from samebits.cli.output import STATUS
 from samebits.cli.terminal import Phases, style_of, write
@@ -56,6 +56,7 @@ def check_lock(options: argparse.Namespace) -> int:
     how = check_options(options, phases, explain=not options.quick)
     try:
         if options.update:
+            _refuse_executor(options)
             return _update(lock, entries, how)
         results = _checked(lock, entries, how, options)
     finally:
@@ -79,15 +80,26 @@ def _checked(
     with chosen_executor(options) as executor:
         if executor is None:
             return [check_entry(lock, entry, how) for entry in entries]
-        if not executor.shares_files:
+        if not executor.has_folder:
             message = (
                 f"--executor {options.executor} sends no repository, which a check of a lock file reads; "
-                "expected --executor slurm, or none"
+                "expected --executor slurm or torchrun, or none"
             )
             raise SamebitsError(message, slug="usage")
         around = surroundings(shares_files=True)
         quiet = replace(how, progress=False, announce=tell_nobody)
         return results_of([executor.submit(check_in_job, around, lock, entry, quiet) for entry in entries])
+
+
+def _refuse_executor(options: argparse.Namespace) -> None:
+    """Refuse to write entries elsewhere: their environment would be that of another machine.
+
+    Raises:
+        SamebitsError: `usage`.
+    """
+    if is_elsewhere(options):
+        message = f"--update writes what this machine gives; leave --executor {options.executor} out"
+        raise SamebitsError(message, slug="usage")
 
 
 def _chosen(lock: LockFile, names: Sequence[str]) -> list[LockEntry]:

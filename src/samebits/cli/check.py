@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from samebits.cli._lock_check import check_lock
 from samebits.cli.command import help_texts, refuse_rank
-from samebits.cli.executor_options import add_executor_options, is_elsewhere
+from samebits.cli.executor_options import add_executor_options, chosen_executor
 from samebits.cli.options import add_state_only, planned_launch, wants_progress
 from samebits.cli.output import FirstAnswer, print_result
 from samebits.cli.script_parser import CommandParser
@@ -19,6 +19,7 @@ from samebits.commands.lock.file import DEFAULT
 from samebits.commands.rerun import repeated_settings, repeated_target
 from samebits.comparison.environments import compare_environments
 from samebits.errors import SamebitsError
+from samebits.executors.launching import launch_in_jobs
 from samebits.recording.closing import ending_text
 from samebits.recording.launch import launch
 from samebits.recording.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
@@ -85,7 +86,7 @@ class CheckCommand:
         group.add_argument(
             "--sarif", metavar="FILE", help="write the results as SARIF, for the lines of the code"
         )
-        add_executor_options(group)
+        add_executor_options(parser)
         return parser
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
@@ -98,7 +99,7 @@ class CheckCommand:
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the command again, and print the verdict."""
-        refuse_rank(self.name)
+        refuse_rank(self.name, options.executor)
         if _names_record(options):
             return self._check_record(options)
         return check_lock(options)
@@ -124,7 +125,12 @@ class CheckCommand:
         check_writable(record)
         settings = repeated_settings(recorded, str(record), progress=wants_progress(options))
         request = planned_launch(target, settings)
-        launch(replace(request, output="stderr") if options.json else request)
+        request = replace(request, output="stderr") if options.json else request
+        with chosen_executor(options) as executor:
+            if executor is None:
+                launch(request)
+            else:
+                launch_in_jobs(executor, [request])
         write(f"samebits: {ending_text(record, str(record))}", sys.stderr)
         return record
 
@@ -137,7 +143,6 @@ def _names_record(options: argparse.Namespace) -> bool:
     """
     record = next((word for word in options.what if word.endswith(SUFFIX) or is_record(word)), None)
     of_lock = {"--update": options.update, "--quick": options.quick}
-    of_lock |= {"--executor": is_elsewhere(options)}
     of_lock |= {"--lock": options.lock, "--junit": options.junit, "--sarif": options.sarif}
     of_record = {"--record": options.record, "--verbose": options.verbose, "arguments": options.given}
     wrong = [name for name, given in (of_record if record is None else of_lock).items() if given]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from samebits.environment.distributed import rank_facts
 from samebits.errors import SamebitsError
+from samebits.executors.catalogue import ExecutorName
 
 if TYPE_CHECKING:
     import argparse
@@ -77,14 +78,18 @@ def did_you_mean(typed: str, names: Iterable[str]) -> str:
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-def refuse_rank(command: str) -> None:
+def refuse_rank(command: str, executor: str = ExecutorName.LOCAL) -> None:
     """Refuse a command that starts the script itself where a launcher has started one process for each rank.
+
+    Args:
+        command: its name.
+        executor: that makes its runs; one of them takes the ranks.
 
     Raises:
         SamebitsError: this process is a rank; `rank-command`.
     """
     facts = rank_facts()
-    if facts is None:
+    if facts is None or executor == ExecutorName.TORCHRUN:
         return
     ranks = f" --nproc-per-node {facts.world_size}" if command == "verify" else ""
     message = (

@@ -79,7 +79,7 @@ class CostCommand:
 
     def run(self, options: argparse.Namespace) -> int:
         """Measure and print."""
-        refuse_rank("cost")
+        refuse_rank("cost", options.executor)
         check_target(options.target)
         if options.portable:
             message = "--portable is not a switch; leave it out, and time `samebits run` with and without it"

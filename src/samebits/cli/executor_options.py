@@ -21,7 +21,8 @@ def add_executor_options(parser: argparse._ActionsContainer) -> None:
         "--executor",
         choices=[str(name) for name in ExecutorName],
         default=str(ExecutorName.LOCAL),
-        help="make the runs here (default), in jobs of Slurm, or in tasks of Ray",
+        help="make the runs here (default), in jobs of Slurm, in tasks of Ray, or on the ranks of the "
+        "torchrun that starts this command",
     )
     parser.add_argument(
         "--executor-option",

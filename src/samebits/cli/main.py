@@ -20,6 +20,7 @@ from samebits.cli.script_parser import CommandParser
 from samebits.cli.terminal import write
 from samebits.cli.unknown_variables import unknown_variables
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
+from samebits.executors.catalogue import worker_rank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,6 +107,11 @@ def _dispatch(words: list[str], *, own_process: bool) -> int:
 def _run(command: Command, words: list[str], *, own_process: bool) -> int:
     options = command.parse(words)
     options.own_process = own_process
+    rank = worker_rank(getattr(options, "executor", None))
+    if rank is not None:
+        from samebits.executors.rank_worker import serve_launch  # few processes need it
+
+        return serve_launch(rank)
     for line in unknown_variables(command.name):
         write(f"samebits: {line}", sys.stderr)
     if options.defaults:

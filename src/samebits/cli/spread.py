@@ -77,7 +77,7 @@ class SpreadCommand:
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the seeds that have not finished yet, and print the report."""
-        refuse_rank("spread")
+        refuse_rank("spread", options.executor)
         _warn_of_own_words(options)
         page = None if options.html is None else check_page(options.html)
         configurations = _configurations(options)

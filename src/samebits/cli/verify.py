@@ -169,7 +169,7 @@ class VerifyCommand:
         """Run the script as often as it takes and print the verdict."""
         if options.nproc_per_node is not None:
             return _verify_ranks(options, _folder(options))
-        refuse_rank("verify")
+        refuse_rank("verify", options.executor)
         _check(options)
         page = None if options.html is None else check_page(options.html)
         request = _request(options)

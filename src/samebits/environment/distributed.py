@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 KEY = "ranks"  # in the environment of a record
 _LAUNCH_VARIABLES = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
+# All that the page "Environment Variables" of torchrun names, and its own beside them.
+_OF_LAUNCHER = frozenset(
+    {"RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT"}
+    | {"WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE"}
+)
+_OF_ELASTIC = "TORCHELASTIC_"
 _MOST_RANKS = 1 << 20
 _START_TIME = 19  # in /proc/PID/stat after the name: field 22, starttime (man 5 proc_pid_stat)
 
@@ -76,6 +82,11 @@ def rank_facts(variables: Mapping[str, str] | None = None, parent: int | None = 
         parts += _identity(os.getppid() if parent is None else parent)
     name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
     return RankFacts(rank, world_size, rank if local is None else local, restart, name)
+
+
+def launcher_variables(variables: Mapping[str, str]) -> list[str]:
+    """Return the names of those variables that make a process a rank."""
+    return [name for name in variables if name in _OF_LAUNCHER or name.startswith(_OF_ELASTIC)]
 
 
 def _number(text: str | None) -> int | None:

@@ -1,1 +1,1 @@
-"""Where runs are made: here, in jobs of Slurm, or in tasks of Ray."""
+"""Where runs are made: here, in jobs of Slurm, in tasks of Ray, or on the ranks of torchrun."""

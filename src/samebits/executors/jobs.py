@@ -42,6 +42,10 @@ class Executor(Protocol):
     def shares_files(self) -> bool:
         """Whether a job sees the files of this machine under the same paths."""
 
+    @property
+    def has_folder(self) -> bool:
+        """Whether the machine of a job has the working folder under the same path, or a copy of the whole."""
+
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Job:
         """Call a function of an importable module in a job; arguments and result are pickled.
 

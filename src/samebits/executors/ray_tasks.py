@@ -35,6 +35,7 @@ class RayExecutor:
     """
 
     shares_files = False
+    has_folder = False
 
     def __init__(self, options: Mapping[str, str]) -> None:
         resources = {name: _number(name, text) for name, text in options.items() if name != _ADDRESS}

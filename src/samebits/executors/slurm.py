@@ -30,6 +30,7 @@ class SlurmExecutor:
     """
 
     shares_files = True
+    has_folder = True
 
     def __init__(self, options: Mapping[str, str]) -> None:
         try:

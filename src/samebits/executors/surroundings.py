@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import platform
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from samebits._text.printable import printable
 from samebits.environment import numeric_variables
+from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,11 +36,15 @@ class Surroundings:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Give this process, which is that of a job, the folder and the variables."""
+        """Give this process, which is that of a job, the folder and the variables.
+
+        Raises:
+            SamebitsError: the machine has no such folder; `executor-job`.
+        """
         variables, folder = dict(os.environ), os.getcwd()
-        _set_environment(self._combined(variables))
         if self.shares_files:
-            os.chdir(self.folder)
+            _enter(self.folder)
+        _set_environment(self._combined(variables))
         try:
             yield
         finally:
@@ -49,6 +56,17 @@ class Surroundings:
         numeric = numeric_variables(before)  # a scheduler sets OMP_NUM_THREADS, which changes bits
         others = {name: value for name, value in before.items() if name not in numeric}
         return {**others, **self.variables, **own}
+
+
+def _enter(folder: str) -> None:
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        message = (
+            f"the job on {platform.node()} cannot work in {printable(folder)}: {error.strerror}; expected "
+            "the working folder of the command there, on a shared disk or as a copy"
+        )
+        raise SamebitsError(message, slug="executor-job") from None
 
 
 def surroundings(*, shares_files: bool) -> Surroundings:

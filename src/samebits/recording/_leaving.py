@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _GRACE_S = 5.0
+_POLL_S = 0.25
+_WORK_S = 0.001  # of processor time in that time: less is no work, but the polling itself
+_MOST_S = 120.0
 _CHILDREN_GRACE_S = 0.5
 
 
@@ -51,9 +54,31 @@ def leave(status: int, exit_now: Callable[[int], None]) -> None:
 
 def end_after_grace(status: int, exit_now: Callable[[int], None]) -> None:
     """End this process in five seconds, whatever still runs: something that is waited for may never come."""
+    _end_after(lambda: time.sleep(_GRACE_S), status, exit_now)
 
+
+def end_when_stuck(status: int, exit_now: Callable[[int], None]) -> None:
+    """End this process when it has done nothing for five seconds, or after two minutes.
+
+    Closing a record may wait for what an interrupted thread holds, for ever. It may also just be slow, on a
+    busy machine or with thousands of packages: then it must come to its end.
+    """
+    _end_after(_wait_until_stuck, status, exit_now)
+
+
+def _wait_until_stuck() -> None:
+    used, idle_s = time.process_time(), 0.0
+    for _ in range(round(_MOST_S / _POLL_S)):
+        time.sleep(_POLL_S)
+        before, used = used, time.process_time()
+        idle_s = idle_s + _POLL_S if used - before < _WORK_S else 0.0
+        if idle_s >= _GRACE_S:
+            return
+
+
+def _end_after(wait: Callable[[], None], status: int, exit_now: Callable[[int], None]) -> None:
     def wait_and_end() -> None:
-        time.sleep(_GRACE_S)
+        wait()
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()

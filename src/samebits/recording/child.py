@@ -15,7 +15,7 @@ from samebits._runtime.patching import PATCHED, Patches
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
 from samebits.portable.run import PortableRun
 from samebits.recording._controlled import ControlledRun
-from samebits.recording._leaving import end_after_grace, leave
+from samebits.recording._leaving import end_when_stuck, leave
 from samebits.recording._overlay import Overlay
 from samebits.recording._steps import StepClock
 from samebits.recording.children import ChildRecords, forget, has_trained, remove_records
@@ -168,7 +168,7 @@ class _Run:
             return
         self._signals.hold()
         with self._lock:
-            end_after_grace(0, self._exit)  # closing may wait for what this thread holds
+            end_when_stuck(0, self._exit)  # closing may wait for what this thread holds
             self.results[:] = [RunResult(0, stopped=True)]
             try:
                 self.conclude()
@@ -190,7 +190,7 @@ class _Run:
             status = named.get("status", args[0] if args else None)
             if isinstance(status, int) and os.getpid() == self._process and not self._closed:
                 self._signals.hold()
-                end_after_grace(status, end)
+                end_when_stuck(status, end)
                 failure = self.results[0].failure if self.results else _handled_error(status)
                 self.results[:] = [RunResult(status & 0xFF, failure)]
                 self.close()
