@@ -27,9 +27,9 @@ import torch
 import samebits
 
 HOSTILE = {hostile!r}
+torch.manual_seed(0)
 model = torch.nn.Sequential()
 model.add_module("layer" + HOSTILE, torch.nn.Linear(3, 2))
-torch.manual_seed(0)
 if "noise" in sys.argv:
     torch.seed()
 open("data" + HOSTILE + ".csv").read()
@@ -99,6 +99,7 @@ def project(tmp_path_factory):
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", f"subject{HOSTILE}"]):
         subprocess.run([*git, *words], check=True, capture_output=True)
     said(folder, "lock", "--lock", f"ours{HOSTILE}.lock", NAME)
+    assert (folder / f"ours{HOSTILE}.lock").exists()
     with (folder / NAME).open("a") as script:
         script.write("TEXT = '\x1b[31m\u202e'\n")
     for record, *words in ((A, "x"), (B, "x"), (FAILED, "fail")):

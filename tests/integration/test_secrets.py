@@ -90,6 +90,24 @@ def test_compare_says_what_it_cannot_see(tmp_path):
     assert "different arguments, `--token ***` and `--rate 0.5`" in json.loads(other.stdout)["reason"]
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_spread_says_and_keeps_none(tmp_path, fails):
+    """What the runs print is their own, and lies beside the results."""
+    script = write(tmp_path, "train.py", FAILS if fails else TRAINS, ARGUMENTS=ARGUMENTS)
+    words = ["spread", "--seeds", "0,1", "--html", "page.html", script, *ARGUMENTS]
+    outputs = [
+        samebits(*words[:1], *more, *words[1:], cwd=tmp_path, MY_API_KEY="environment-secret")
+        for more in ([], ["--json"])
+    ]
+    assert {each.returncode for each in outputs} == {2 if fails else 0}, outputs[0].stderr
+    said = "".join(line for each in outputs for line in (each.stdout, each.stderr))
+    written = [
+        path for path in tmp_path.rglob("*") if path.is_file() and path.suffix not in (".py", ".out", ".err")
+    ]
+    check_masked(said.encode() + b"".join(path.read_bytes() for path in written))
+    assert fails or "page.html" in {path.name for path in written}
+
+
 @pytest.mark.parametrize("command", ["run", "verify"])
 def test_no_arguments(tmp_path, command):
     script = write(tmp_path, "train.py", TRAINS)
