@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cli_support import samebits, write
+from secret_support import core, keys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,6 +90,24 @@ def test_compare_says_what_it_cannot_see(tmp_path):
     assert "different arguments, `--token ***` and `--rate 0.5`" in json.loads(other.stdout)["reason"]
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_spread_says_and_keeps_none(tmp_path, fails):
+    """What the runs print is their own, and lies beside the results."""
+    script = write(tmp_path, "train.py", FAILS if fails else TRAINS, ARGUMENTS=ARGUMENTS)
+    words = ["spread", "--seeds", "0,1", "--html", "page.html", script, *ARGUMENTS]
+    outputs = [
+        samebits(*words[:1], *more, *words[1:], cwd=tmp_path, MY_API_KEY="environment-secret")
+        for more in ([], ["--json"])
+    ]
+    assert {each.returncode for each in outputs} == {2 if fails else 0}, outputs[0].stderr
+    said = "".join(line for each in outputs for line in (each.stdout, each.stderr))
+    written = [
+        path for path in tmp_path.rglob("*") if path.is_file() and path.suffix not in (".py", ".out", ".err")
+    ]
+    check_masked(said.encode() + b"".join(path.read_bytes() for path in written))
+    assert fails or "page.html" in {path.name for path in written}
+
+
 @pytest.mark.parametrize("command", ["run", "verify"])
 def test_no_arguments(tmp_path, command):
     script = write(tmp_path, "train.py", TRAINS)
@@ -144,3 +163,80 @@ def test_an_uncommitted_change_is_kept_without_its_secrets(tmp_path):
     files = [path for path in (tmp_path / "again").rglob("*") if path.is_file()]
     assert {"changes.patch", "run.sh"} < {path.name for path in files}
     check_masked(b"".join(path.read_bytes() for path in files))
+
+
+PLANTED = """
+    import sys
+    import torch
+    import samebits
+    import helper
+    torch.manual_seed(0)
+    names = sys.argv[1:]
+    for number, name in enumerate(names):
+        samebits.tap(f"{name}", torch.ones(2))
+        if "/" not in name and ":" not in name:
+            open(f"data/{name}.csv").read()
+    weight = torch.zeros(2, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    (weight.square().sum() + helper.NUMBER * weight.sum()).backward()
+    optimizer.step()
+    if helper.NUMBER > 2:
+        raise ValueError(" ".join(names))
+"""
+
+
+def test_no_key_of_any_issuer_is_in_anything_that_a_run_leaves(tmp_path):
+    """Among arguments, in a variable, names of data and taps, a commit, changed lines, an exception."""
+    planted = keys()
+    names = list(planted.values())
+    project, away = tmp_path / "project", tmp_path / "out"
+    (project / "data").mkdir(parents=True)
+    away.mkdir()
+    write(project, "train.py", PLANTED)
+    (project / "helper.py").write_text("NUMBER = 1\n")
+    for name in names:
+        if "/" not in name and ":" not in name:
+            (project / "data" / f"{name}.csv").write_text("1\n")
+    git = ["git", "-C", str(project), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "train.py", "helper.py"], ["commit", "-qm", " ".join(names)]):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    variables = {"CUDA_NOTE": " ".join(names), "OMP_NOTE": names[0]}
+    lines = "".join(f"    x{number} = load({name!r})\n" for number, name in enumerate(names))
+    outputs = []
+
+    def done(*words, status=0):
+        result = samebits(*words, cwd=project, **variables)
+        assert result.returncode == status, result.stdout + result.stderr
+        outputs.append(result.stdout)
+        return result
+
+    lock = ["lock", "--lock", str(away / "l.lock"), "train.py"]
+    done(*lock, *names, status=2)  # a lock with an argument that is masked could not be checked
+    done(*lock)
+    (project / "helper.py").write_text(f"NUMBER = 2\ndef unused():\n{lines}")
+    for name in "ab":
+        done("run", "--record", str(away / f"{name}.sbr"), "train.py", *names)
+    a, b = str(away / "a.sbr"), str(away / "b.sbr")
+    done("run", "--record", str(away / "plain.sbr"), "train.py")
+    outputs += [done("check", "--lock", str(away / "l.lock"), status=1).stderr]
+    (project / "helper.py").write_text("NUMBER = 3\n")
+    done("run", "--record", str(away / "failed.sbr"), "train.py", *names, status=1)
+    (project / "helper.py").write_text("NUMBER = 2\n")
+    done("report", a, b, "--output", str(away / "compare.html"))
+    done("report", a, "--output", str(away / "report.html"))
+    for words in (
+        ("compare", "--json", a, b),
+        ("show", a),
+        ("show", "--json", a),
+        ("diff", a, b),
+        ("diff", "--json", a, b),
+    ):
+        outputs.append(samebits(*words, cwd=project, **variables).stdout)
+    rebuilt = done("rebuild", str(away / "plain.sbr"), "--into", str(away / "again"))
+    assert "missing: secrets" in rebuilt.stdout
+    files = [path for path in away.rglob("*") if path.is_file() and path.name != "train.py"]
+    assert {"a.sbr", "failed.sbr", "l.lock", "report.html", "compare.html", "changes.patch"} <= {
+        path.name for path in files
+    }
+    kept = b"".join(path.name.encode() + path.read_bytes() for path in files) + "".join(outputs).encode()
+    assert [name for name, key in planted.items() if core(key).encode() in kept] == []

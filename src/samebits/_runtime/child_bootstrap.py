@@ -216,4 +216,7 @@ def begin(payloads: list[tuple[Any, ...]]) -> None:
 
 def _warn(warning: str, error: Exception) -> None:
     if warning and sys.stderr is not None:
-        print(f"samebits: warning: {warning} ({type(error).__name__}: {error})", file=sys.stderr)
+        from samebits._text.printable import printable  # late: few processes need it
+
+        text = printable(f"{warning} ({type(error).__name__}: {error})")
+        print(f"samebits: warning: {text}", file=sys.stderr)

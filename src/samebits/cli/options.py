@@ -9,7 +9,9 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from samebits._text.printable import printable
 from samebits.cli.script_parser import whole_number
+from samebits.cli.terminal import write
 from samebits.digest import native
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.interventions.plan import check_interventions, combine, why_not
@@ -176,7 +178,7 @@ def control_variables(control: Control | None) -> dict[str, str]:
         current_rank()  # an invalid rank is reported before a record is begun
     plan = environment_for(control, os.environ)
     for warning in plan.warnings:
-        print(f"samebits: {warning}", file=sys.stderr)
+        write(f"samebits: {printable(warning)}", sys.stderr)
     return dict(plan.variables)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits._text import files
+from samebits._text.printable import printable
 from samebits.cli.terminal import write
 from samebits.errors import SamebitsError
 
@@ -81,4 +82,4 @@ def write_page(page: Page, file: Path) -> None:
         files.write_whole(file, data, mode=files.SHARED)
     except OSError as error:
         raise _unwritable(file, str(error.strerror or error)) from None
-    write(f"samebits: page written to {file} ({max(1, len(data) // 1000)} kB)", sys.stderr)
+    write(f"samebits: page written to {printable(str(file))} ({max(1, len(data) // 1000)} kB)", sys.stderr)

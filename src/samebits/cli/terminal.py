@@ -7,7 +7,7 @@ import re
 import shutil
 from typing import TYPE_CHECKING
 
-from samebits._text.printable import printable_lines
+from samebits._text.printable import printable, printable_lines
 from samebits.recording.terminal_row import StatusRow, can_show
 from samebits.report.style import Style
 
@@ -67,7 +67,8 @@ class Phases:
         in_row = can_show(os.environ)
         if isinstance(phase, str) or phase.shows_output or not in_row:
             words = phase if isinstance(phase, str) else phase.description
-            print(self._style.paint(f"samebits: {words}", "dim"), file=self._stream, flush=True)
+            write(self._style.paint(f"samebits: {printable(words)}", "dim"), self._stream)
+            self._stream.flush()
         if in_row and not isinstance(phase, str):
             self._row = StatusRow()  # the run before may have given the row back
             self._row.show(f"samebits: {phase.text()}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits._text.masking import MASK, NOT_RECORDED
+from samebits._text.masking import NOT_RECORDED
+from samebits._text.secret_names import MASK
 from samebits.environment.distributed import KEY as RANKS
 from samebits.errors import SamebitsError
 from samebits.recording.runner import Target

@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from samebits._text.masking import MASK, NOT_RECORDED
+from samebits._text.masking import NOT_RECORDED
+from samebits._text.secret_names import MASK
 from samebits.comparison._installed import DIGEST_SHOWN, library_texts, package_texts
 from samebits.comparison.influence_table import influences
 from samebits.comparison.unread_data import UnknownFiles, comparable, unknown_files

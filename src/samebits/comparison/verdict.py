@@ -6,7 +6,8 @@ import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from samebits._text.masking import MASK, NOT_RECORDED
+from samebits._text.masking import NOT_RECORDED
+from samebits._text.secret_names import MASK
 from samebits.comparison._step_findings import reported_findings, step_findings, value_finding
 from samebits.comparison._threads import survey_runs
 from samebits.comparison.environments import FactDifference, compare_environments

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from samebits._text.masking import masked
+from samebits._text.git_names import quoted_in_diff
+from samebits._text.masking import masked_patch
 from samebits.environment.files import sha256_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ _OF_A_HOOK = frozenset((
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE",
     "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_WORK_TREE",
 ))  # fmt: skip
-_TO_QUOTE = re.compile(r'[\x00-\x1f\x7f"\\]')
 _DISTRUST = (b"dubious ownership", b"unsafe repository")
 _DIFF = (
     "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
@@ -92,7 +91,7 @@ def collect_patch(
     directory: Path,
     also: Iterable[str] = (),
     working_folder: str = "",
-    mask: Callable[[str], str] = masked,
+    mask: Callable[[str], str] = masked_patch,
 ) -> Patch | None:
     """Return what differs from the commit in the working tree; None if git does not tell in time.
 
@@ -100,7 +99,7 @@ def collect_patch(
         directory: in the repository.
         also: absolute paths of files that belong to the run; those that git does not track are shown as new.
         working_folder: of the run.
-        mask: masks the secrets in a text.
+        mask: masks the secrets in a patch, and leaves its lines as many as they are.
     """
     top = ask_git(directory, ["rev-parse", "--show-toplevel"])
     changed = ask_git(directory, [*_DIFF, "HEAD", "--name-only", "-z"], _SECONDS_OF_DIFF)
@@ -184,19 +183,9 @@ def _new_file(root: str, name: str) -> str:
     lines = text.removesuffix("\n").split("\n")
     body = "".join(f"+{line}\n" for line in lines)
     end = "" if text.endswith("\n") else "\\ No newline at end of file\n"
-    old, new = _quoted(f"a/{name}"), _quoted(f"b/{name}")
+    old, new = quoted_in_diff(f"a/{name}"), quoted_in_diff(f"b/{name}")
     head = f"diff --git {old} {new}\nnew file mode {mode}\n--- /dev/null\n+++ {new}\n"
     return f"{head}@@ -0,0 +1,{len(lines)} @@\n{body}{end}"
-
-
-def _quoted(name: str) -> str:
-    """Return a name as git writes it in a diff: one that would end its line early is quoted as C does."""
-    if not _TO_QUOTE.search(name):
-        return name
-    quoted = _TO_QUOTE.sub(
-        lambda match: f"\\{match[0]}" if match[0] in '"\\' else f"\\{ord(match[0]):03o}", name
-    )
-    return f'"{quoted}"'
 
 
 def git_variables(more: Mapping[str, str] | None = None) -> dict[str, str]:

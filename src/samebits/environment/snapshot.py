@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samebits._text.masking import MASK
+from samebits._text.secret_names import MASK
 from samebits.environment.hardware import MachineFacts, collect_machine
 from samebits.environment.loaded_code import local_modules
 from samebits.environment.numeric_libraries import Library, collect_libraries

@@ -39,7 +39,7 @@ class ErrorLines:
 
     def say(self, text: str) -> None:
         """Write one line, if there is still somewhere to write it."""
-        self.write(f"samebits: {text}\n")
+        self.write(f"samebits: {printable_lines(text)}\n")
 
     def write(self, text: str) -> None:
         """Write text as it is, if there is still somewhere to write it."""

@@ -105,7 +105,7 @@ class RecordingSession:
         self._data = DataFilesProbe(_beside(settings, "data-read"), _own_paths(settings)) if watched else None
         self._folder = _working_folder()
         self._code = LoadedCode(_script_of(command))
-        self._mask = masker.text
+        self._mask_patch = masker.patch
         self._values = ValueLog(self.recorder, settings.values) if settings.values else None
         self._unrecorded: dict[str, Site | None] = {}
         self._mismatches: list[Note] = []
@@ -221,7 +221,7 @@ class RecordingSession:
             self._changed = self._code.changed()
         if inventory is not None:
             with self._noted(RecordedPart.INVENTORY):
-                mask = self._mask if inventory.changes else None
+                mask = self._mask_patch if inventory.changes else None
                 facts = environment.with_inventory(facts, self._folder, script, mask)
         return facts
 

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from samebits._runtime.frames import pass_on
+from samebits._text.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,14 +61,14 @@ class StatusRow:
         """Put a text into the row, as much of it as fits.
 
         Args:
-            text: one line without control characters.
+            text: one line; control characters in it are shown as escape sequences.
         """
         size = self._size()
         if size is None or size.lines < _LEAST_ROWS:
             return
         make_room = "" if self._lines == size.lines else _MAKE_ROOM
         self._lines = size.lines
-        line = f"\x1b[1;{size.lines - 1}r\x1b[{size.lines};1H{_ERASE}{text[: size.columns - 1]}"
+        line = f"\x1b[1;{size.lines - 1}r\x1b[{size.lines};1H{_ERASE}{printable(text)[: size.columns - 1]}"
         self._write(f"{make_room}{_SAVE}{line}{_RESTORE}")
 
     def clear(self) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits._text.option_names import Interface
+from samebits._text.printable import printable_lines
 from samebits.commands.cell_facts import Left
 from samebits.report.calls import report_on
 from samebits.report.remedy import shown_site
@@ -101,7 +102,7 @@ def warning_line(text: str, site: Site | None = None) -> str:
         site: the line that it is about.
     """
     where = "" if site is None else f" ({shown_site(site, os.getcwd())})"
-    return as_in_tracebacks(f"samebits: {text}{where}")
+    return as_in_tracebacks(printable_lines(f"samebits: {text}{where}"))
 
 
 def as_in_tracebacks(text: str) -> str:

@@ -6,12 +6,15 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from samebits._text.masking import masked_code
 from samebits.report import evidence
 from samebits.report.notes import sentences
 from samebits.report.reasons import sentence_or_none
 from samebits.report.sentences import skip_words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from samebits._runtime.frames import Site
     from samebits.comparison.results import Comparison, Finding, Remedy, RemedyTrial
     from samebits.recording.distance import Difference
@@ -127,16 +130,20 @@ def finding_json(finding: Finding) -> dict[str, Any]:
     }
 
 
+def _lines(lines: Sequence[str]) -> list[str]:
+    return [masked_code(line) for line in lines]
+
+
 def _remedy(remedy: Remedy) -> dict[str, Any]:
     return {
         "text": remedy.text,
         "confirmed": remedy.confirmed,
         "pairs": remedy.pairs,
         "controls": list(remedy.controls),
-        "before": remedy.before or None,
-        "after": remedy.after or None,
+        "before": masked_code(remedy.before) or None,
+        "after": masked_code(remedy.after) or None,
         "changes": [
-            {"file": c.file, "line": c.line, "before": list(c.before), "after": list(c.after)}
+            {"file": c.file, "line": c.line, "before": _lines(c.before), "after": _lines(c.after)}
             for c in remedy.changes
         ],
         "trial": None if remedy.trial is None else _trial(remedy.trial),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from samebits._text import files
+from samebits._text.printable import printable
 from samebits.report.spread_text import wants_log
 
 if TYPE_CHECKING:
@@ -179,6 +180,7 @@ def _title(spread: Spread) -> str:
 
 
 def _short(text: str, most: int) -> str:
+    text = printable(text)
     return text if len(text) <= most else f"{text[: most // 2 - 1]}...{text[-most // 2 + 2 :]}"
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from samebits._runtime.frames import Site
 from samebits._text import files
+from samebits._text.masking import masked_code
 from samebits._text.printable import printable
 from samebits.report.evidence import intervention_words
 from samebits.report.reasons import sentence_or_none
@@ -74,6 +75,7 @@ def source_lines(site: Site, sources: Sources, around: int) -> list[tuple[int, s
         return []
     if first + len(texts) <= site.line:  # the file is shorter by now
         return []
+    texts = masked_code("\n".join(text.rstrip("\r\n") for text in texts)).split("\n")
     return [(first + at, printable(text.rstrip()[:_LONGEST_LINE])) for at, text in enumerate(texts)]
 
 
@@ -148,7 +150,7 @@ def _changes(changes: Sequence[LineChange], style: Style, folder: str) -> list[s
 
 def _code(label: str, text: str, style: Style, *colours: str) -> str:
     """Return a line that is never wrapped, because the user will copy it."""
-    return style.paint(f"  {label:{LABEL - 2}}", "dim") + style.paint(printable(text), *colours)
+    return style.paint(f"  {label:{LABEL - 2}}", "dim") + style.paint(printable(masked_code(text)), *colours)
 
 
 def _tried(trial: RemedyTrial, style: Style) -> list[str]:

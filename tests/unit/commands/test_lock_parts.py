@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from samebits._text.masking import masked
+from samebits._text.masking import Masker
 from samebits.commands.lock.change import _hunks, masked_change, reverted, smallest
 from samebits.commands.lock.entry import (
     END,
@@ -272,7 +272,7 @@ def test_secrets_in_a_change_are_masked():
     token = "hf_abcdefghijklmnopqrstuvwx1234"  # noqa: S105 - a made-up one
     hunk = Hunk("train.py", 2, ("lr = 0.5\n",), ("lr = 0.25\n", f'TOKEN = "{token}"\n'))
     shown = masked_change(
-        Change(Commit("a" * 40, f"use {token}"), Commit("b" * 40, token), (hunk,), Proof.TRIED), masked
+        Change(Commit("a" * 40, f"use {token}"), Commit("b" * 40, token), (hunk,), Proof.TRIED), Masker()
     )
     assert token not in repr(shown)
     assert shown.hunks[0].after == ("lr = 0.25\n", 'TOKEN = "***"\n')

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from samebits._text.masking import MASK, NOT_RECORDED, Masker, masked
+from samebits._text.masking import NOT_RECORDED, Masker, masked
+from samebits._text.secret_names import MASK
 
 
 def _listed(text: str) -> list[str]:

@@ -94,8 +94,8 @@ def _changed_inputs(case: Case) -> EntryResult:
         if not case.gives_lock(old):
             return _old_code_differs(case, old, trees.recipe(commit.sha, {}))
         case.announce("the commit and the lines that changed the bits")
-        mask = Masker(variables=os.environ).text
-        change = masked_change(find_change(repository, commit, trees.gives_lock), mask)
+        masker = Masker(variables=os.environ)
+        change = masked_change(find_change(repository, commit, trees.gives_lock), masker)
         operations = compared(case, trees.recipe(change.good.sha, {}), case.short)
     result = replace(case.result, change=change, operations=operations)
     return replace(result, blame=Blame.CHANGE, proof=Proof.TRIED)

@@ -13,6 +13,7 @@ from samebits.commands.lock.outcome import Change, Hunk, Proof
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from samebits._text.masking import Masker
     from samebits.commands.lock.old_code import Commit, Repository
 
     Gives = Callable[[str, Mapping[str, str]], bool]
@@ -52,27 +53,32 @@ def find_change(repository: Repository, old: Commit, gives: Gives) -> Change:
     return Change(bad, good, shown, Proof.INFERRED, len(hunks) - len(shown), no_text[:_MOST_HUNKS])
 
 
-def masked_change(change: Change, mask: Callable[[str], str]) -> Change:
+def masked_change(change: Change, masker: Masker) -> Change:
     """Return a change for reports, which others read: secrets in its lines are masked.
 
     Args:
         change: as it was tried.
-        mask: masks the secrets in a text.
+        masker: knows the secrets of this process.
     """
 
     def masked(commit: Commit) -> Commit:
-        return replace(commit, subject=mask(commit.subject))
+        return replace(commit, subject=masker.text(commit.subject))
 
     hunks = tuple(
-        replace(each, before=_masked_lines(each.before, mask), after=_masked_lines(each.after, mask))
+        Hunk(
+            masker.text(each.file),
+            each.line,
+            *(_masked_lines(each.file, lines, masker) for lines in (each.before, each.after)),
+        )
         for each in change.hunks
     )
     commit = None if change.commit is None else masked(change.commit)
-    return replace(change, commit=commit, good=masked(change.good), hunks=hunks)
+    files = tuple(map(masker.text, change.files))
+    return replace(change, commit=commit, good=masked(change.good), hunks=hunks, files=files)
 
 
-def _masked_lines(lines: tuple[str, ...], mask: Callable[[str], str]) -> tuple[str, ...]:
-    return tuple(mask("".join(lines)).splitlines(keepends=True))
+def _masked_lines(file: str, lines: tuple[str, ...], masker: Masker) -> tuple[str, ...]:
+    return tuple(masker.file(file, "".join(lines)).splitlines(keepends=True))
 
 
 def _first_bad(repository: Repository, old: Commit, gives: Gives) -> tuple[Commit, Commit | None]:

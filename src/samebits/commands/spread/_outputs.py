@@ -9,6 +9,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from samebits._text.masking import masked
 from samebits.commands.spread._metrics import (
     FILLERS,
     SPLITS,
@@ -208,7 +209,7 @@ def failure_of(ended: Ended) -> Failure | None:
     if ended.status == 0:
         code, text = FailureCode.INCOMPLETE, ""
     else:
-        text = (info.failure if info is not None else "") or _last_line(ended.files)
+        text = (info.failure if info is not None else "") or masked(_last_line(ended.files))
         code = FailureCode.SAID if text else FailureCode.SILENT
     steps = info.steps if info else 0
     return Failure(ended.seed, ended.status, code, text[:_LONGEST_REASON], f"{ended.files}.err", steps)

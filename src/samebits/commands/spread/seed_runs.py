@@ -81,16 +81,16 @@ def write_index(folder: Path, request: SpreadRequest) -> None:
     """
     _write(
         folder / _INDEX,
-        {"format": _FORMAT, "command": list(Masker(command_of(request)).command), "threads": request.threads},
+        {"format": _FORMAT, "command": command_of(request), "threads": request.threads},
     )
 
 
-def command_of(request: SpreadRequest) -> list[str]:
-    """Return the command as a user reads it."""
+def command_of(request: SpreadRequest) -> tuple[str, ...]:
+    """Return the command as a user reads it; secrets in it are masked."""
     target = request.target
     started = [target.script] if target.script is not None else ["-m", str(target.module)]
     by_argument = [request.seed_argument, "{seed}"] if request.seed_argument else []
-    return [*started, *target.arguments, *by_argument]
+    return Masker((*started, *target.arguments, *by_argument)).command
 
 
 def save_run(folder: Path, run: SeedRun) -> None:

@@ -95,7 +95,7 @@ def run_configuration(
     if waiting:
         ongoing.run(waiting, executor)
     return Configuration(
-        command=tuple(command_of(request)),
+        command=command_of(request),
         folder=str(folder),
         threads=request.threads,
         runs=tuple(ongoing.runs[seed] for seed in request.seeds if seed in ongoing.runs),
@@ -182,7 +182,7 @@ class _Ongoing:
             return
         done = self._reused + len(self.ended)
         seconds = time.monotonic() - self._started
-        command = tuple(command_of(self._request))
+        command = command_of(self._request)
         self._announce(Progress(command, done, len(self._request.seeds), tuple(running), seconds))
 
 

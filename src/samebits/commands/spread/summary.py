@@ -99,7 +99,7 @@ class Configuration:
     """One command with several seeds.
 
     Args:
-        command: the script or `-m module` and its arguments.
+        command: the script or `-m module` and its arguments; secrets in it are masked.
         folder: of its saved runs.
         threads: value of `OMP_NUM_THREADS` in each run.
         runs: those that finished, in the order of the seeds.

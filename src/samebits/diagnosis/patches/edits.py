@@ -12,6 +12,7 @@ from enum import Enum, auto
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from samebits._text.git_names import quoted_in_diff
 from samebits.comparison.results import LineChange
 
 if TYPE_CHECKING:
@@ -236,12 +237,17 @@ def spliced(file: SourceFile, edits: Iterable[Edit]) -> SourceFile:
 def unified(before: SourceFile, after: SourceFile, root: str) -> bytes:
     """Return the diff of one file."""
     name = os.path.relpath(before.path, root).replace(os.sep, "/")
-    tab = "\t" if " " in name else ""  # without it the name would end at the blank
-    old, new = (f"{side}/{name}{tab}".encode() for side in "ab")
+    old, new = (_head_name(f"{side}/{name}") for side in "ab")
     lines = difflib.diff_bytes(difflib.unified_diff, _lines(before.data), _lines(after.data), old, new)
     return b"".join(
         line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n" for line in lines
     )
+
+
+def _head_name(name: str) -> bytes:
+    quoted = quoted_in_diff(name)
+    tab = "\t" if " " in name and quoted == name else ""  # without it the name would end at the blank
+    return os.fsencode(quoted + tab)
 
 
 def line_changes(file: PatchedFile) -> list[LineChange]:

@@ -6,7 +6,6 @@ import math
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from samebits._text.masking import Masker
 from samebits.report.html.document import Block, Facts, Figure, Items, Page, Section, Table
 from samebits.report.html.svg import NARROW, WIDE, Ink, drawn
 from samebits.report.plot import Palette, can_plot, draw_curves, draw_finals
@@ -28,7 +27,7 @@ def spread_page(spread: Spread) -> Page:
     """Return the page on a spread."""
     metric, contrast = spread.metric.name, spread.contrast
     several = len(spread.measured) > 1
-    titles = [shlex.join(Masker(measured.configuration.command).command) for measured in spread.measured]
+    titles = [shlex.join(measured.configuration.command) for measured in spread.measured]
     sections = [Section("plot", "Curves and final values", (_figure(spread),))]
     if contrast is not None:
         facts = Facts(tuple(contrast_rows(contrast, metric)))
