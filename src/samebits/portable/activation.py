@@ -21,6 +21,7 @@ from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.portable._dispatch import PortableMode
 from samebits.portable._refusals import refuse_compiled, refuse_op
 from samebits.portable.backends.library import BACKEND_VARIABLE, load
+from samebits.portable.gradients import own_gradients
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,6 +94,7 @@ class PortableActivation:
             self._patches.set(torch, attribute, _refused_call(attribute))
         try:
             self._paths.enter_context(layers_op_by_op())
+            self._paths.enter_context(own_gradients().held())
             mode.__enter__()
         except BaseException:
             self._put_back()
@@ -192,7 +194,7 @@ def check_subnormals() -> None:
 
 
 def _in_portable_mode(run: Callable[[], Any]) -> None:
-    with PortableMode():
+    with own_gradients().held(), PortableMode():
         run()
 
 

@@ -1,0 +1,131 @@
+"""Kernels of our own at the place where torch's dispatcher adds an op to the autograd graph.
+
+torch takes a Python function for that place (`torch.library.Library.impl` with the key `AutogradCPU`). The
+kernel that was there is needed for calls that are not ours; `torch.library.get_kernel` gives it, since 2.9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+    Kernel = Callable[..., Any]
+    """Called with torch's own kernel, and then with the arguments of the op."""
+
+_KEY = "AutogradCPU"
+
+
+class AutogradKernels:
+    """Kernels that are registered for as long as anybody holds them, in all threads.
+
+    Args:
+        kernels: by name of the op, such as `clamp` or `clamp.Tensor`.
+    """
+
+    def __init__(self, kernels: Mapping[str, Kernel]) -> None:
+        self._kernels = dict(kernels)
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._library: Any = None
+
+    def hold(self) -> None:
+        """Register them, unless they are."""
+        with self._lock:
+            self._holders += 1
+            if self._holders == 1:
+                self._register()
+
+    def release(self) -> None:
+        """Take them out again, once nobody holds them."""
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0 and self._library is not None:
+                self._library._destroy()
+                self._library = None
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Return a context in which they are registered."""
+        self.hold()
+        try:
+            yield
+        finally:
+            self.release()
+
+    def _register(self) -> None:
+        if not can_override():
+            return
+        library: Any = torch.library
+        self._library = library.Library("aten", "IMPL")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=r"(?s).*[Oo]verriding a previously registered kernel")
+            for name, kernel in self._kernels.items():
+                self._override(name, kernel)
+
+    def _override(self, name: str, kernel: Kernel) -> None:
+        base, _, overload = name.partition(".")
+        op = getattr(getattr(torch.ops.aten, base), overload or "default")
+        own = torch.library.get_kernel(op, _KEY)
+
+        def run(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+            return kernel(lambda: own.call_boxed(keyset, *args, **kwargs), *args, **kwargs)
+
+        self._library.impl(name, run, _KEY, with_keyset=True)
+
+
+def can_override() -> bool:
+    """Tell whether this torch gives the kernel that one of ours replaces (since 2.9)."""
+    return hasattr(torch.library, "get_kernel")
+
+
+def one_level_function() -> type[Any]:
+    """Return the base class of autograd functions that run at one level of `torch.func` transforms.
+
+    A kernel at the key of autograd is called once for each level; `torch.autograd.Function` would begin with
+    the first level again (torch/_functorch/autograd_function.py, 2.13.0 and 2.15.0).
+    """
+    from torch.autograd.function import _SingleLevelFunction
+
+    return _SingleLevelFunction
+
+
+def one_level() -> AbstractContextManager[object]:
+    """Return the context in which a function of `one_level_function` is applied."""
+    from torch._functorch import autograd_function
+
+    allowed: Any = autograd_function
+    entered: AbstractContextManager[object] = allowed.enable_single_level_autograd_function()
+    return entered
+
+
+@contextlib.contextmanager
+def below_autograd() -> Iterator[None]:
+    """Return the context in which the forward part of such a function calls its op.
+
+    The op then skips autograd at this level of `torch.func` transforms. From there it reaches the levels
+    around, where gradients and tangents are followed: torch turns both off in a function's forward part.
+    """
+    forward_ad: Any = torch.autograd.forward_ad
+    with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True), torch._C._AutoDispatchBelowAutograd():
+        yield
+
+
+def is_differentiated(tensor: torch.Tensor) -> bool:
+    """Tell whether torch follows what becomes of a tensor, for gradients or in forward mode."""
+    if tensor.requires_grad and torch.is_grad_enabled():
+        return True
+    forward_ad: Any = torch.autograd.forward_ad
+    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None
+
+
+def modes_of_thread() -> list[Any]:
+    """Return the dispatch modes that this thread has entered, the outermost first."""
+    return [torch._C._get_dispatch_stack_at(at) for at in range(torch._C._len_torch_dispatch_stack())]
