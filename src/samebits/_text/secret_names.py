@@ -28,6 +28,9 @@ _LAST = (
 )  # fmt: skip
 # Of them, those whose secrets come from generators: in code, a plain word under such a name is no secret.
 _GENERATED = ("token", "auth", "sig", "signature", "sas", "cookie", "cookies", "bearer", "pass")
+# Of them, those whose secrets are long: `--signature v2` is none.
+_LONG_ONES = ("sas", "sig", "signature")
+_SHORTEST_SIGNATURE = 8  # characters
 # What stands before `token` in the vocabulary of models.
 _OF_MODELS = words("""
 pad padding bos eos sos eot unk unknown sep cls class mask masked special stop start end begin image
@@ -57,6 +60,7 @@ _SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
 _NUMBER = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?")
 _PLACEHOLDER = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\$\{?\w+\}?|\*+|\.{2,}|%\(?\w*\)?[srd]|[^A-Za-z0-9]*")
 _FIELD = re.compile(r"\{[^{}]*\}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SCHEME = re.compile(r"(?:basic|bearer|token)\s+(?=\S)", re.IGNORECASE)
 _ONE_WORD = re.compile(
     r"[^A-Za-z0-9]*(?:[A-Za-z][a-z]*(?:[A-Z][a-z]+)*(?:[_\-][a-z]+)*|[A-Z]+(?:_[A-Z]+)*)[^A-Za-z0-9]*|\\u[0-9a-f]{4}"
@@ -68,10 +72,10 @@ def is_secret(name: str, value: str) -> bool:
     value = _SCHEME.sub("", value.strip("\"'`"))
     if not value or value == MASK or is_plain(value):
         return False
-    if is_secret_name(name):
-        return not _is_flag(name) and (_is_strong_name(name) or not _is_ordinary(value))
     parts = name_parts(name)
-    return bool(parts) and parts[-1] in ("key", "token") and looks_random(value)
+    if is_secret_name(name):
+        return not _is_flag(name) and (_is_strong_name(name) or not _is_ordinary(parts[-1], value))
+    return bool(parts) and parts[-1] in ("key", "token") and (looks_generated(value) or is_uuid(value))
 
 
 def is_secret_literal(name: str, value: str) -> bool:
@@ -134,11 +138,23 @@ def _is_strong_name(name: str) -> bool:
     return any(word in joined for word in _STRONG)
 
 
-def _is_ordinary(value: str) -> bool:
-    """Tell whether a value is more likely a short number (`--token 3`) or a path (`PWD=/home/me`)."""
+def _is_ordinary(last: str, value: str) -> bool:
+    """Tell whether a value is more likely a short number (`--token 3`), a path (`PWD=/home/me`) or a word.
+
+    Args:
+        last: the last part of its name.
+        value: the value.
+    """
+    if last in _LONG_ONES and len(value) < _SHORTEST_SIGNATURE:
+        return True
     return value.startswith(("/", "./", "../", "~/")) or (
         len(value) <= 5 and _NUMBER.fullmatch(value) is not None
     )
+
+
+def is_uuid(value: str) -> bool:
+    """Tell whether a value is a UUID, as some issuers have them for keys."""
+    return _UUID.fullmatch(value) is not None
 
 
 def _is_flag(name: str) -> bool:

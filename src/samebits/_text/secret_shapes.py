@@ -32,7 +32,7 @@ SHAPES = (
     # hubs of models and data
     _shape("Hugging Face", "hf_ api_org_", r"(?:hf|api_org)_[A-Za-z0-9]{16,}"),
     _shape("Kaggle", "kgat_", r"KGAT_[A-Za-z0-9]{24,}"),
-    _shape("Replicate", "r8_", r"r8_\w{20,}"),
+    _shape("Replicate", "r8_", r"r8_[A-Za-z0-9]{20,}"),
     _shape("Roboflow", "rf_", r"rf_[A-Za-z0-9]{20,}"),
     # trackers of experiments; W&B's older keys are 40 hexadecimal digits, Comet's 25 letters: found by name
     _shape("Weights & Biases", "wandb_v", r"wandb_v\d+_\w{16,}"),
@@ -40,10 +40,14 @@ SHAPES = (
     _shape("Langfuse", "lf-", r"[sp]k-lf-[0-9a-f\-]{30,}"),
     _shape("Prefect", "pnu_ pnb_", r"pn[ub]_[A-Za-z0-9]{30,}"),
     # language models
-    _shape("OpenAI, Anthropic and others", "sk-", r"sk-[\w\-]{16,}"),
-    _shape("Groq", "gsk_", r"gsk_\w{20,}"),
-    _shape("xAI", "xai-", r"xai-\w{20,}"),
-    _shape("Perplexity", "pplx-", r"pplx-\w{20,}"),
+    _shape(
+        "OpenAI, Anthropic and others",
+        "sk-",
+        r"sk-(?:(?:proj|svcacct|admin|None|ant|or)-[\w\-]{16,}|[A-Za-z0-9]{20,}[\w\-]*)",
+    ),
+    _shape("Groq", "gsk_", r"gsk_[A-Za-z0-9]{20,}"),
+    _shape("xAI", "xai-", r"xai-[A-Za-z0-9]{40,}"),
+    _shape("Perplexity", "pplx-", r"pplx-[A-Za-z0-9]{30,}"),
     _shape("NVIDIA", "nvapi-", r"nvapi-[\w\-]{20,}"),
     _shape("Tavily", "tvly-", r"tvly-[\w\-]{16,}"),
     _shape("Together", "tgp_v", r"tgp_v\d+_[\w\-]{20,}"),
@@ -53,7 +57,7 @@ SHAPES = (
     _shape("Jina", "jina_", r"jina_[0-9a-f]{20,}[\w\-]*"),
     _shape("ElevenLabs", "sk_", r"sk_[0-9a-f]{40,}"),
     _shape("Firecrawl", "fc-", r"fc-[0-9a-f]{32}"),
-    _shape("Voyage", "pa-", r"pa-(?=[A-Za-z_\-]*[0-9])[\w\-]{40,}"),
+    _shape("Voyage", "pa-", r"pa-(?=[\w\-]*[0-9])(?=[\w\-]*[A-Z])(?=[\w\-]*[a-z])[\w\-]{40,}"),
     _shape("RunPod", "rpa_", r"rpa_[A-Za-z0-9]{30,}"),
     _shape("Modal", "ak- as-", r"a[ks]-(?=[A-Za-z]*[0-9])[A-Za-z0-9]{20,24}(?![\w\-])"),
     # code, packages, images

@@ -175,3 +175,31 @@ def test_a_private_key_in_a_patch_keeps_its_lines():
     assert "aaaa" not in found
     assert "bbbb" not in found
     assert [line[:1] for line in found.splitlines()] == [line[:1] for line in diff.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--name sk-learn-baseline-2024-long-name-of-run",
+        "--name r8_experiment_number_20_long_name",
+        "--name pa-net-50-resnet-backbone-coco-2017-train2017-lr",
+        "--name xai-shap-gradcam-comparison-2024-resnet50-imagenet",
+        "--sort-key length_of_sequence_2024_longest_first",
+        "--revision 4a5f6b7c8d9e0f1a2b3c4d5e6f708192a3b4c5d6",
+        "--resume runs/2024-11-27_12-33-21_resnet50_bs128_lr0.1/last.ckpt",
+        "--signature v2",
+        "--sig 0.05",
+        "--sas model",
+        "--token-dropout 0.1",
+        "--key layer.0.weight",
+    ],
+)
+def test_ordinary_arguments_stay_as_they_are(words):
+    """A command with a masked argument cannot be run again by `check`, and no lock is made of it."""
+    command = ("train.py", *words.split())
+    assert Masker(command).command == command
+    assert masked(words) == words
+
+
+def test_a_key_that_is_a_uuid():
+    assert Masker(("train.py", "--key", "123e4567-e89b-12d3-a456-426614174000")).command[-1] == "***"
