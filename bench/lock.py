@@ -103,6 +103,11 @@ RELEASE_OPS = {
     "maximum_half": "torch.maximum(h.bfloat16(), h[:1].bfloat16()).float()",
     "corrcoef": "torch.corrcoef(h)",
     "log_ndtr": "torch.special.log_ndtr(h * 3)",
+    "clamp_bounds": "h.clamp(h.min().item(), h.max().item())",
+    "clamp_tensors": "torch.clamp(h, h.amin(0), h.amax(0))",
+    "clamp_min": "h.clamp(min=h.min().item())",
+    "fmax_equal": "torch.fmax(h, h.detach())",
+    "log10_double": "torch.log10(h.double().abs() + 0.5)",
     "group_norm_same": "F.group_norm(h.view(4, 16, 32), 4)",
     "attention_same": "F.scaled_dot_product_attention(*[h.view(4, 4, 4, 32)] * 3)",
 }
