@@ -20,7 +20,7 @@ import time
 import traceback
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuzz_mutations import CheckpointMutator, LogMutator, RecordMutator, make_checkpoint, make_records
 
@@ -35,6 +35,9 @@ from samebits.report import record as record_report
 from samebits.report import text as text_report
 from samebits.report.style import Style
 from samebits.verification import verify_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SEED = 16
 MOST_SECONDS = 2.0
@@ -129,13 +132,23 @@ def _is_refused_by_sqlite(path: Path) -> bool:
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
     before = peak_mb()
     try:
-        with RecordReader(path) as reader:
-            for _ in reader.events():
-                pass
-    except SamebitsError as error:
-        return _wanted_memory(error) and peak_mb() - before < ROOM_OF_ONE_MB
+        refused = any(_wants_memory(read, path) for read in (_read_events, RecordReader.n_steps))
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (limited, hard))
+    return refused and peak_mb() - before < ROOM_OF_ONE_MB
+
+
+def _read_events(reader: RecordReader) -> None:
+    for _ in reader.events():
+        pass
+
+
+def _wants_memory(read: Callable[[RecordReader], object], path: Path) -> bool:
+    try:
+        with RecordReader(path) as reader:
+            read(reader)
+    except SamebitsError as error:
+        return _wanted_memory(error)
     return False
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits._text.masking import Masker
+from samebits._text.printable import printable
 from samebits.cli.command import help_texts, refuse_rank
 from samebits.cli.options import (
     add_control_options,
@@ -108,7 +109,10 @@ class LockCommand:
         finally:
             phases.clear()
         write_entries(lock, [made])
-        write(f"samebits: {made.entry.steps} steps of {name} are locked in {lock.path}", sys.stderr)
+        write(
+            f"samebits: {made.entry.steps} steps of {name} are locked in {printable(str(lock.path))}",
+            sys.stderr,
+        )
         unread = unread_text(made.entry.environment)
         if unread:
             write(f"samebits: {unread}; a check cannot compare what has none", sys.stderr)
