@@ -45,7 +45,8 @@ def digests(done: subprocess.CompletedProcess[str]) -> dict[int, str]:
     """Rank -> the digest of its final state and of what it would draw next."""
     assert done.returncode == 0, done.stderr[-4000:]
     # Not by lines: two ranks that print at once may share one.
-    found = {int(rank): digest for rank, digest in re.findall(r"rank (\d) ([0-9a-f]{32})", done.stdout)}
+    printed = re.findall(r"rank (\d) (?:\w+ )?([0-9a-f]{32})", done.stdout)
+    found = {int(rank): digest for rank, digest in printed}
     assert found.keys() == {0, 1}, done.stdout
     return found
 
