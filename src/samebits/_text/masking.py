@@ -180,7 +180,7 @@ def _masked_command(command: Sequence[str], known: set[str]) -> tuple[str, ...]:
 def _without_value(match: re.Match[str]) -> str:
     name, value = match["name"], match["value"]
     user, colon, password = value.strip("\"'").partition(":")
-    if colon and password and "//" not in value and name_parts(name)[-1:][0] in _LOGINS:
+    if colon and password and "//" not in value and name_parts(name)[-1] in _LOGINS:
         return f"{name}{match['between']}{user}:{MASK}"
     return f"{name}{match['between']}{MASK}" if is_secret(name, value) else match[0]
 

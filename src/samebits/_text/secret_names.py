@@ -75,7 +75,7 @@ def is_secret(name: str, value: str) -> bool:
     parts = name_parts(name)
     if is_secret_name(name):
         return not _is_flag(name) and (_is_strong_name(name) or not _is_ordinary(parts[-1], value))
-    return bool(parts) and parts[-1] in ("key", "token") and (looks_generated(value) or is_uuid(value))
+    return bool(parts) and parts[-1] in ("key", "token") and (looks_generated(value) or _is_uuid(value))
 
 
 def is_secret_literal(name: str, value: str) -> bool:
@@ -152,7 +152,7 @@ def _is_ordinary(last: str, value: str) -> bool:
     )
 
 
-def is_uuid(value: str) -> bool:
+def _is_uuid(value: str) -> bool:
     """Tell whether a value is a UUID, as some issuers have them for keys."""
     return _UUID.fullmatch(value) is not None
 

@@ -39,17 +39,16 @@ class AutogradKernels:
     def hold(self) -> None:
         """Register them, unless they are."""
         with self._lock:
-            self._holders += 1
-            if self._holders == 1:
+            if self._holders == 0:
                 self._register()
+            self._holders += 1
 
     def release(self) -> None:
         """Take them out again, once nobody holds them."""
         with self._lock:
             self._holders -= 1
-            if self._holders == 0 and self._library is not None:
-                self._library._destroy()
-                self._library = None
+            if self._holders == 0:
+                self._take_out()
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -67,18 +66,31 @@ class AutogradKernels:
         self._library = library.Library("aten", "IMPL")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=r"(?s).*[Oo]verriding a previously registered kernel")
-            for name, kernel in self._kernels.items():
-                self._override(name, kernel)
+            try:
+                for name, kernel in self._kernels.items():
+                    self._override(name, kernel)
+            except BaseException:
+                self._take_out()
+                raise
+
+    def _take_out(self) -> None:
+        if self._library is not None:
+            self._library._destroy()
+            self._library = None
 
     def _override(self, name: str, kernel: Kernel) -> None:
-        base, _, overload = name.partition(".")
-        op = getattr(getattr(torch.ops.aten, base), overload or "default")
-        own = torch.library.get_kernel(op, _KEY)
+        own = torch.library.get_kernel(op_named(name), _KEY)
 
         def run(keyset: Any, *args: Any, **kwargs: Any) -> Any:
             return kernel(lambda: own.call_boxed(keyset, *args, **kwargs), *args, **kwargs)
 
         self._library.impl(name, run, _KEY, with_keyset=True)
+
+
+def op_named(name: str) -> Any:
+    """Return the op of a name such as `clamp` or `clamp.Tensor`."""
+    base, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, base), overload or "default")
 
 
 def can_override() -> bool:

@@ -1,10 +1,10 @@
-"""The gradients whose formulas differ between releases of torch, in portable mode's own hands.
+"""Gradients whose formulas differ between releases of torch, in portable mode's own hands.
 
 Portable mode works below autograd: it computes the ops that a gradient consists of, and which ops these are
 is up to the formulas of the release (tools/autograd/derivatives.yaml). From 2.6.0 to 2.13.0 those of the ops
 here are the same, and 2.14.0 changed them: where a value is at a bound, `clamp` gives no gradient any more;
-`fmax` shares it between equals; `log_ndtr` and `log10` round in another order. Portable mode keeps the
-formulas of 2.6 to 2.13.
+`fmax` shares it between equals; `log_ndtr` is computed in another order, and `log10` with another last bit of
+its constant. Portable mode keeps the formulas of 2.6 to 2.13.
 
 Each is a linear map of the slope, element by element: the same one carries a gradient back and a tangent
 forwards.
@@ -26,6 +26,7 @@ from samebits._torch.autograd_kernels import (
     modes_of_thread,
     one_level,
     one_level_function,
+    op_named,
 )
 from samebits.portable._dispatch import PortableMode
 from samebits.portable._exact import base_name
@@ -122,7 +123,7 @@ def _in_place(name: str) -> str:
 
 
 def _kernel(name: str, formula: Formula) -> Callable[..., Any]:
-    function = _function(_op(name), formula)
+    function = _function(op_named(name), formula)
 
     def run(otherwise: Callable[[], Any], *args: Any) -> Any:
         if not _is_ours(args):
@@ -134,7 +135,7 @@ def _kernel(name: str, formula: Formula) -> Callable[..., Any]:
 
 
 def _writing_kernel(name: str) -> Callable[..., Any]:
-    function = _writing_function(_op(_in_place(name)), _FORMULAS[name])
+    function = _writing_function(op_named(_in_place(name)), _FORMULAS[name])
 
     def run(otherwise: Callable[[], Any], target: Tensor, *rest: Any) -> Any:
         if not _is_ours((target, *rest)):
@@ -144,11 +145,6 @@ def _writing_kernel(name: str) -> Callable[..., Any]:
             return function.apply(target, before, *rest)
 
     return run
-
-
-def _op(name: str) -> Any:
-    base, _, overload = name.partition(".")
-    return getattr(getattr(torch.ops.aten, base), overload or "default")
 
 
 def _is_ours(args: tuple[Any, ...]) -> bool:

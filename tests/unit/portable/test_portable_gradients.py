@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 import samebits
-from samebits._torch.autograd_kernels import can_override
+from samebits._torch.autograd_kernels import AutogradKernels, can_override
 from samebits.portable import gradients
 from samebits.portable._dispatch import PortableMode
 
 needs_override = pytest.mark.skipif(not can_override(), reason="this torch has the formulas and keeps them")
-has_formulas = torch.__version__.split(".")[:2] < ["2", "14"]
+has_formulas = [int(part) for part in torch.__version__.split(".")[:2]] < [2, 14]
 NAN = float("nan")
 VALUES = torch.tensor([-3.0, -1.0, -0.5, -0.0, 0.0, 0.25, 1.0, 2.0, NAN, float("inf"), -float("inf")])
 LOW, HIGH = torch.meshgrid(torch.tensor([-1.0, 0.0, 1.0, NAN]), torch.tensor([-1.0, 0.0, 1.0]), indexing="ij")
@@ -188,4 +188,16 @@ def test_a_torch_that_gives_no_kernels_away_keeps_its_formulas(monkeypatch):
     x = torch.ones(3, requires_grad=True)
     plain = x.clamp(0, 1).grad_fn.name()
     with samebits.portable():
+        assert x.clamp(0, 1).grad_fn.name() == plain
+
+
+@needs_override
+def test_kernels_that_cannot_be_registered_are_an_error_each_time(monkeypatch):
+    """And none of them stays: half of the gradients would be torch's, without a word."""
+    x = torch.ones(3, requires_grad=True)
+    plain = x.clamp(0, 1).grad_fn.name()
+    kernels = AutogradKernels({"clamp": lambda otherwise, *_: 1 / 0, "no_such_op": lambda *_: None})
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="no_such_op"):
+            kernels.hold()
         assert x.clamp(0, 1).grad_fn.name() == plain
