@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -123,9 +122,6 @@ def main() -> None:
         dist.barrier()
     Path(sys.argv[1], f"{dist.get_rank()}.json").write_text(json.dumps(lines))
     dist.destroy_process_group()
-    # At an ordinary exit gloo's own thread may still let go of the last barrier, and needs Python for it.
-    # Then it aborts: "terminate called without an active exception" (torch 2.13.0, AsyncBarrierWork).
-    os._exit(0)
 
 
 OPTIONS = {
