@@ -12,6 +12,11 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+
+# Imported after `init_process_group`, as an optimizer does it, this module keeps the default group in its
+# default arguments: `destroy_process_group` then leaves gloo's threads, which can abort a process that ends
+# (pytorch issue 190489).
+import torch.distributed.nn
 from torch.nn.parallel import DistributedDataParallel
 
 import samebits

@@ -17,7 +17,11 @@ NOT_RUN = {
         "twenty runs take minutes; the tests of spread check it on smaller ones",
         "needs two finished spreads",
     ],
-    "docs/how-to/ddp.md": ["starts several processes, which the tests of ranks do", "needs a process group"],
+    "docs/how-to/ddp.md": [
+        "starts several processes, which the tests of ranks do",
+        "needs a process group",
+        "needs a process group",
+    ],
     "docs/how-to/log-to-trackers.md": ["needs a tracker"],
     "docs/how-to/measure-cost.md": ["it takes minutes, and each machine gives other figures"],
     "docs/how-to/use-with-trainers.md": ["needs a model and a dataset"],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 
+import pytest
 from cli_support import complaints, judged, samebits, write
 from rank_support import TRAIN, launch, needs_gloo
 
@@ -217,3 +219,33 @@ def test_what_is_refused(tmp_path):
         assert result.returncode == 2
         assert text in complaints(result.stderr)[0]
         assert "Traceback" not in result.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+def test_gloo_s_threads_end_with_the_group(tmp_path):
+    """What docs/how-to/ddp.md says of ranks that abort after their work."""
+    script = write(
+        tmp_path,
+        "threads.py",
+        """
+        import os
+        from pathlib import Path
+        import torch
+        import torch.distributed as dist
+        import torch.distributed.nn
+
+        def threads():
+            names = [task.joinpath("comm").read_text() for task in Path("/proc/self/task").iterdir()]
+            return sum("gloo_runloop" in name for name in names)
+
+        dist.init_process_group("gloo")
+        parameter = torch.nn.Parameter(torch.ones(2))
+        torch.optim.SGD([parameter], 0.1)
+        dist.all_reduce(parameter.detach())
+        before = threads()
+        dist.destroy_process_group()
+        print(f"{before} {threads()}\\n", end="")
+        """,
+    )
+    done = launch(2, script, cwd=tmp_path)
+    assert done.stdout.split() == ["2", "0"] * 2, done.stderr

@@ -193,6 +193,7 @@ if not o.no:
 ACCELERATE = (
     OPTIONS
     + """
+import torch.distributed.nn  # before the group is made, else gloo's threads outlive it: see replay_ranks.py
 from accelerate import Accelerator
 from samebits.integrations.accelerate import TrainingState
 
