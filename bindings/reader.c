@@ -13,7 +13,7 @@
 typedef struct {
     PyObject_HEAD
     PyObject *tensor, *parameter; /* the classes whose objects are read here */
-    PyObject *is_neg, *is_conj, *storage_offset;
+    PyObject *is_neg, *is_conj, *is_zero, *storage_offset;
     PyObject *dtype, *int8, *uint8;
     PyObject *n_threads;
     int (*tensor_from_object)(void *, dl_tensor *);
@@ -76,7 +76,7 @@ static int describe(const reader *self, PyObject *object, int device_type, dl_te
     if (view->dtype.code <= DL_UINT && view->dtype.bits == 8 && !is_whole_byte(self, object, view->dtype))
         return 0;
     *header = header_of(view->dtype) | (uint64_t)view->n_dims << N_DIMS;
-    return (*header & 0xFF) && !is_lazy(self, object, view->dtype);
+    return (*header & 0xFF) && !is_lazy(self, object, view->dtype) && !sb_stands_for_zeros(self->is_zero, object, view);
 }
 
 /* Returns the address of its storage; 0 and perhaps an exception. */
@@ -323,12 +323,13 @@ static PyObject *new_reader(PyTypeObject *type, PyObject *args, PyObject *Py_UNU
     self->dtype = PyUnicode_InternFromString("dtype");
     self->is_neg = PyObject_GetAttrString(tensor, "is_neg");
     self->is_conj = PyObject_GetAttrString(tensor, "is_conj");
+    self->is_zero = PyObject_GetAttrString(tensor, "_is_zerotensor");
     self->storage_offset = PyObject_GetAttrString(tensor, "storage_offset");
     self->tensor_from_object = exchange->tensor_from_object;
     self->digest_to = (int64_t(*)(const uint64_t *, size_t, size_t, uint64_t *))(uintptr_t)digest_to;
     self->digest_threaded =
         (int64_t(*)(const uint64_t *, size_t, size_t, uint64_t *, int))(uintptr_t)digest_threaded;
-    if (!self->dtype || !self->is_neg || !self->is_conj || !self->storage_offset)
+    if (!self->dtype || !self->is_neg || !self->is_conj || !self->is_zero || !self->storage_offset)
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -343,6 +344,7 @@ static void free_reader(PyObject *object) {
     Py_XDECREF(self->dtype);
     Py_XDECREF(self->is_neg);
     Py_XDECREF(self->is_conj);
+    Py_XDECREF(self->is_zero);
     Py_XDECREF(self->storage_offset);
     sb_free(object);
 }

@@ -38,6 +38,20 @@ static inline PyObject *sb_item(PyObject *values, Py_ssize_t i) {
     return PyList_Check(values) ? PyList_GetItem(values, i) : PyTuple_GetItem(values, i);
 }
 
+/* Tells whether a tensor has no memory and stands for zeros, as second derivatives make them. Its address is that of its
+ * offset in a storage at 0, which is lower than any memory that a 64-bit process has as a rule; so few others are asked.
+ * Args: torch.Tensor._is_zerotensor, the tensor, and what DLPack says of it. */
+static inline int sb_stands_for_zeros(PyObject *is_zero, PyObject *tensor, const dl_tensor *view) {
+    if ((uint64_t)(uintptr_t)view->data + view->byte_offset >> 32)
+        return 0;
+    PyObject *answer = PyObject_CallFunctionObjArgs(is_zero, tensor, NULL);
+    const int result = answer != Py_False;
+    if (!answer)
+        PyErr_Clear();
+    Py_XDECREF(answer);
+    return result;
+}
+
 /* The exchange that a capsule of torch holds, NULL and an exception if it is none of our version. */
 dl_exchange *sb_exchange_of(PyObject *capsule);
 

@@ -4,6 +4,7 @@
 typedef struct {
     PyObject_HEAD
     PyObject *tensor, *parameter; /* the classes whose objects are read here */
+    PyObject *is_zero;
     int (*tensor_from_object)(void *, dl_tensor *);
 } scanner;
 
@@ -36,7 +37,8 @@ static int scan_tensor(const scanner *self, PyObject *value) {
         PyErr_Clear();
         return NOT_PLAIN;
     }
-    return view.device_type == DL_CPU ? bits_of(view.dtype) : NOT_PLAIN;
+    const int plain = view.device_type == DL_CPU && !sb_stands_for_zeros(self->is_zero, value, &view);
+    return plain ? bits_of(view.dtype) : NOT_PLAIN;
 }
 
 /* The bits of all, or-ed; NOT_PLAIN where one is neither a plain tensor nor surely no tensor. */
@@ -81,7 +83,8 @@ static int sign_tensor(const scanner *self, PyObject *value, key *to) {
         return 0;
     }
     const char head[] = {'t', (char)view.dtype.code, (char)view.dtype.bits, (char)view.n_dims};
-    return view.device_type == DL_CPU && bits_of(view.dtype) != NOT_PLAIN && put(to, head, sizeof head) &&
+    return view.device_type == DL_CPU && bits_of(view.dtype) != NOT_PLAIN &&
+           !sb_stands_for_zeros(self->is_zero, value, &view) && put(to, head, sizeof head) &&
            put(to, view.sizes, (size_t)view.n_dims * sizeof *view.sizes);
 }
 
@@ -129,13 +132,17 @@ static PyObject *new_scanner(PyTypeObject *type, PyObject *args, PyObject *Py_UN
         return NULL;
     self->tensor = Py_NewRef(tensor);
     self->parameter = Py_NewRef(parameter);
+    self->is_zero = PyObject_GetAttrString(tensor, "_is_zerotensor");
     self->tensor_from_object = exchange->tensor_from_object;
+    if (!self->is_zero)
+        Py_CLEAR(self);
     return (PyObject *)self;
 }
 
 static void free_scanner(PyObject *object) {
     Py_XDECREF(((scanner *)object)->tensor);
     Py_XDECREF(((scanner *)object)->parameter);
+    Py_XDECREF(((scanner *)object)->is_zero);
     sb_free(object);
 }
 

@@ -74,7 +74,7 @@ CALLS = {
     "report": (
         [A, "--output", PAGE], [A, B, "--output", f"two{HOSTILE}.html"], [FAILED, "--output", "f.html"],
     ),
-    "cost": ([NAME, WORD], ["--json", NAME, WORD]),
+    "cost": (["--rounds", "1", NAME, WORD], ["--rounds", "1", "--json", NAME, WORD]),
     "doctor": ([], ["--json"], [NAME]),
     "spread": (["--seeds", "0,1", "--json", NAME, WORD], ["--seeds", "0,1", NAME, WORD]),
     "resume-check": (["--resume-args", WORD, NAME], ["--json", "--resume-args", WORD, NAME]),

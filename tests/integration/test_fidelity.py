@@ -27,6 +27,19 @@ def folder(tmp_path: Path) -> Path:
     return work_folder(tmp_path)
 
 
+ZEROS = """
+import torch
+x = torch.nn.Parameter(torch.ones(4, 4))
+optimizer = torch.optim.SGD([x], lr=0.1)
+for step in range(2):
+    first, = torch.autograd.grad(x.abs(), x, torch.ones(4, 4), create_graph=True)
+    zeros, = torch.autograd.grad(first, x, torch.ones(4, 4))
+    print(zeros[1:].view(torch.int32).sum(), zeros[1:].clone(), zeros.detach(), zeros._is_zerotensor())
+    x.grad = zeros
+    optimizer.step()
+"""
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_same_as_bare_python(row: Row, folder: Path) -> None:
     """Output, errors and exit status are those of bare Python."""
@@ -54,6 +67,13 @@ def test_a_traceback_goes_through_wrappers(folder: Path, way: str) -> None:
     expected = seen(row, folder, "bare")
     assert expected[1].count(b"Traceback") == 3
     assert seen(row, folder, way) == expected
+
+
+def test_zeros_without_memory_at_op_level(folder: Path) -> None:
+    """Second derivatives return such tensors; the recording of ops takes them for no class of their own."""
+    row = Row("zeros", {"probe.py": ZEROS})
+    write(row, folder)
+    assert seen(row, folder, "op level") == seen(row, folder, "bare")
 
 
 @pytest.mark.parametrize("row", DIFFERENT, ids=lambda row: row.name)

@@ -22,6 +22,8 @@ parser.add_argument("--resume")
 parser.add_argument("--record")
 o = parser.parse_args()
 rank, ranks = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+if ranks > 1:  # before the group is made, else gloo's threads outlive it: see replay_ranks.py
+    import torch.distributed.nn
 torch.manual_seed(0), random.seed(rank), numpy.random.seed(rank)  # the same weights, other samples
 if o.alone:  # rank 0 saves, the others do not
     import datetime
@@ -49,6 +51,8 @@ def finish(guard, *state):
         word = "guarded " if guard is not None and guard.replays > 2 else ""
         # One write, so that ranks do not share a line.
         sys.stdout.write(f"rank {rank} {word}{samebits.digest([list(state), drawn])}\\n"), sys.stdout.flush()
+        torch.distributed.barrier()  # a rank that ends while another one waits may abort it
+        torch.distributed.destroy_process_group()
         return
     print("digest", samebits.digest(list(state)))
 
@@ -193,7 +197,6 @@ if not o.no:
 ACCELERATE = (
     OPTIONS
     + """
-import torch.distributed.nn  # before the group is made, else gloo's threads outlive it: see replay_ranks.py
 from accelerate import Accelerator
 from samebits.integrations.accelerate import TrainingState
 
@@ -234,7 +237,7 @@ with state:
             if not o.resume and (rank == 0 or not o.alone):
                 accelerator.save_state(f"saved/step={step}")
 finish(state.guard, dict(model.state_dict()), optimizer.state_dict(), loss)
-accelerator.end_training()  # else a rank that ends while another one waits may abort
+accelerator.end_training()
 """
 )
 

@@ -101,7 +101,7 @@ def is_opaque(tensor: Any) -> bool:
     other wrapper means calling operations that its `__torch_dispatch__` sees.
     """
     kind = type(tensor)
-    if hasattr(kind, "__tensor_flatten__") or not tensor.numel():
+    if hasattr(kind, "__tensor_flatten__") or not tensor.numel() or tensor._is_zerotensor():
         return False
     try:
         return bool(tensor.untyped_storage().data_ptr() == 0)

@@ -210,7 +210,9 @@ class CudaBackend:
                 if type(t) not in _PLAIN_TYPES or code is None or t.get_device() != self._index:
                     return None
                 address, shape = t.data_ptr(), t.shape
-                if not t.is_contiguous() or t.is_neg() or t.is_conj() or not (address or t.numel() == 0):
+                if not t.is_contiguous() or t.is_neg() or t.is_conj() or t._is_zerotensor():
+                    return None
+                if not address and t.numel():
                     return None
                 width = t.element_size()
                 rows.add(address, t.numel() * width, code, shape)

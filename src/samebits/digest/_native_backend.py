@@ -23,6 +23,8 @@ _CONJUGABLE = 1 << 14
 _STRIDED = d.STRIDED
 _ONE_DIM = 1 << d.N_DIMS
 _MALFORMED = -1 << 63
+# Tensors that stand for zeros have no memory: their address is an offset (bindings/reader.h).
+_LOW = 1 << 32
 
 _PLAIN_TYPES = frozenset((torch.Tensor, torch.nn.Parameter))
 
@@ -96,8 +98,10 @@ class NativeBackend:
                 header = _HEADERS[t.dtype]
                 if header & _NEGATABLE and (t.is_neg() or (header & _CONJUGABLE and t.is_conj())):
                     return None
-                shape = t.shape
-                add(t.data_ptr())
+                shape, address = t.shape, t.data_ptr()
+                if address < _LOW and t._is_zerotensor():
+                    return None
+                add(address)
                 if t.is_contiguous():
                     add(header | len(shape) << 20)
                     words += shape
@@ -123,6 +127,8 @@ class NativeBackend:
                 if header & _NEGATABLE and (t.is_neg() or (header & _CONJUGABLE and t.is_conj())):
                     return None
                 shape, address, offset = t.shape, t.data_ptr(), int(t.storage_offset())
+                if address < _LOW and t._is_zerotensor():
+                    return None
                 # An empty view has no address, and yet an offset.
                 bases.append(address - (offset << (header >> 8 & 15)) & d.MASK if offset else address)
                 add(address)

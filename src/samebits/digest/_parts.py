@@ -105,6 +105,7 @@ def is_plain(tensor: torch.Tensor) -> bool:
             and tensor.dtype not in _QUANTIZED_DTYPES
             and not tensor.is_nested
             and tensor.data_ptr() != 0
+            and not tensor._is_zerotensor()
             and not is_captured(tensor)
         )
     except RuntimeError:  # sparse, nested, in a transform: it has no address
@@ -138,8 +139,8 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 def readable(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor whose memory can be read, with the same logical contents."""
-    if tensor.layout is torch.strided and not tensor.is_nested and tensor.numel() and tensor.data_ptr() == 0:
-        return tensor.clone()  # zeros that were never written, as forward-mode differentiation makes them
+    if tensor._is_zerotensor():  # as second derivatives and forward-mode differentiation make them
+        return torch.zeros(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     return tensor.to_dense() if tensor.is_mkldnn else tensor
 
 

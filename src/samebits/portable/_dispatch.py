@@ -33,7 +33,15 @@ from samebits.portable._registry import (
     without_out,
     writing,
 )
-from samebits.portable._scan import FLOATS, VIRTUAL, SparseError, first_off_cpu, quick_scan
+from samebits.portable._scan import (
+    FLOATS,
+    VIRTUAL,
+    SparseError,
+    ZeroTensorError,
+    first_off_cpu,
+    quick_scan,
+    with_zeros,
+)
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -266,6 +274,9 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
             return plan(args, kwargs or {}, self)
         except SparseError:
             return sparse_plan(func)(args, kwargs or {}, self)
+        except ZeroTensorError:
+            named = {name: with_zeros(value) for name, value in (kwargs or {}).items()}
+            return plan(with_zeros(args), named, self)
 
     def _plan(self, func: Any) -> Plan:
         plan = self._plans[id(func)] = plan_of(func, ops.families())

@@ -50,12 +50,21 @@ class SparseError(Exception):
     """A sparse tensor is among the arguments, or is to be made: `_dispatch.sparse_plan` runs the op."""
 
 
+class ZeroTensorError(Exception):
+    """A tensor without memory, which stands for zeros, is among the arguments: `with_zeros` gives it some.
+
+    Second derivatives return such tensors. In a dispatch mode, torch's own operations read their memory all
+    the same (`aten/src/ATen/ZeroTensorFallback.cpp` is passed by then; torch 2.13.0 ends by SIGSEGV).
+    """
+
+
 def scan(values: Iterable[Any]) -> int:
     """Return which tensors are among these arguments and lists: `FLOATS`, `LOW`, `VIRTUAL`, or-ed.
 
     Raises:
         UnfitError: for a complex, quantized or nested tensor, one on a device, and a complex number.
         SparseError: for a COO, CSR or CSC tensor.
+        ZeroTensorError: for one without memory that stands for zeros.
     """
     bits = 0
     for value in values:
@@ -67,6 +76,8 @@ def scan(values: Iterable[Any]) -> int:
                 raise UnfitError(_unfit(value)) from None
             if not value.is_cpu or value.layout is not _STRIDED or value.is_nested:
                 bits |= _unusual(value)
+            elif value._is_zerotensor():
+                raise ZeroTensorError
         elif kind is list or kind is tuple:
             if value and type(value[0]) is not int:
                 bits |= scan(value)
@@ -97,12 +108,17 @@ def signature(values: Iterable[Any]) -> tuple[Any, ...]:
 
     Args:
         values: the arguments of an op.
+
+    Raises:
+        ZeroTensorError: for a tensor without memory that stands for zeros.
     """
     parts: list[Any] = []
     for value in values:
         kind = type(value)
         if kind is _TENSOR or kind is _PARAMETER:
             if value.is_cpu and value.layout is _STRIDED and not value.is_nested:
+                if value._is_zerotensor():
+                    raise ZeroTensorError
                 parts += (value.shape, value.dtype)
             else:
                 parts.append(_unusual_signature(value))
@@ -113,6 +129,13 @@ def signature(values: Iterable[Any]) -> tuple[Any, ...]:
         else:
             parts.append(kind if kind is float or kind is _GENERATOR else value)
     return tuple(parts)
+
+
+def with_zeros(value: Any) -> Any:
+    """Return an argument, or a list of them, in which tensors that stand for zeros have memory."""
+    if isinstance(value, _TENSOR):
+        return torch.zeros(value.shape, dtype=value.dtype) if value._is_zerotensor() else value
+    return type(value)(map(with_zeros, value)) if type(value) in (list, tuple) else value
 
 
 def call_signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from samebits.digest import digest, digest_many
+from samebits.digest import digest, digest_many, observe
 from samebits.digest._parts import parts_of
 from samebits.errors import SamebitsError
 
@@ -183,6 +183,15 @@ def test_freed_storage():
 
 def test_zeros_that_were_never_written():
     assert digest(torch._efficientzerotensor((3,))) == digest(torch.zeros(3))
+
+
+@pytest.mark.parametrize("view", [lambda t: t[1], lambda t: t[:, 1:], lambda t: t.t()[2:]])
+def test_a_part_of_zeros_that_were_never_written(view):
+    """Its address is its offset, not 0."""
+    part, written = view(torch._efficientzerotensor((4, 4))), view(torch.zeros(4, 4))
+
+    assert digest(part) == digest(written)
+    assert observe([part, written])[0] == digest_many([written, written])
 
 
 def test_mkldnn():
