@@ -94,7 +94,8 @@ class Phase(IntEnum):
     OVERLAY = 0
     PORTABLE = 1
     CONTROL = 2
-    RECORDING = 3
+    DATA = 3
+    RECORDING = 4
 
 
 class Payload(NamedTuple):

@@ -103,20 +103,25 @@ def installed_folders() -> tuple[str, ...]:
     return tuple(f"{folder}{os.sep}" for folder in dict.fromkeys(map(os.path.realpath, folders)))
 
 
-def digest_data(paths: Collection[str], folder: str, progress: Progress | None = None) -> DataFacts:
+def digest_data(
+    paths: Collection[str], folder: str, progress: Progress | None = None, changed: Collection[str] = ()
+) -> DataFacts:
     """Return the digests of files that a run read. Ctrl-C stops it, and the rest is named as skipped.
 
     Args:
         paths: absolute.
         folder: the working folder of the run.
         progress: told the bytes that were read, and how many there are to read.
+        changed: those of the files that are not what the run read any more.
     """
     cache = FileCache("files")
-    known = {path: digest for path in paths if (digest := _cached(path, cache)) is not None}
+    why = dict.fromkeys(changed, WhyUnread.CHANGED)
+    known = {
+        path: digest for path in paths if path not in why and (digest := _cached(path, cache)) is not None
+    }
     missing = [path for path in sorted(paths) if path not in known]
-    why: dict[str, WhyUnread] = {}
     with suppress(KeyboardInterrupt):
-        _read(missing, known, why, cache, progress)
+        _read([path for path in missing if path not in why], known, why, cache, progress)
     cache.save()
     unread = _listed(
         [(path, why.get(path, WhyUnread.SKIPPED)) for path in missing if path not in known], folder

@@ -22,7 +22,7 @@ class WhyUnread(StrEnum):
     DENIED = "denied"
     """This user may not read it."""
     CHANGED = "changed"
-    """Something wrote into it while it was hashed."""
+    """Something wrote into it after the run had opened it, or while it was hashed."""
     FAILED = "failed"
     """The system gave another error."""
     UNTOLD = "untold"

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from samebits.recording.run_signals import RunSignals
 
 
-def digest_read(paths: Collection[str], folder: str, signals: RunSignals) -> DataFacts:
+def digest_read(
+    paths: Collection[str], folder: str, signals: RunSignals, changed: Collection[str] = ()
+) -> DataFacts:
     """Return the digests of files, and show how far that is if it takes long.
 
     Args:
@@ -23,6 +25,7 @@ def digest_read(paths: Collection[str], folder: str, signals: RunSignals) -> Dat
         folder: the working folder of the run.
         signals: those that were kept back, and are while this goes on. A Ctrl-C before leaves out all files;
             one that comes meanwhile leaves out the rest, and is done with.
+        changed: those of the files that are not what the run read any more.
     """
     begun = signals.skip_begins()
 
@@ -32,6 +35,6 @@ def digest_read(paths: Collection[str], folder: str, signals: RunSignals) -> Dat
             raise KeyboardInterrupt
 
     try:
-        return digest_data(paths, folder, progress)
+        return digest_data(paths, folder, progress, changed)
     finally:
         signals.skip_ends(begun)

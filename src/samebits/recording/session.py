@@ -180,6 +180,7 @@ class RecordingSession:
             self._noise.stop()
         recorder = self.recorder
         read = None if self._data is None else self._data.paths()
+        changed = () if self._data is None else self._data.changed()
         try:
             self._draws.record_end()
             if self._probes is not None:
@@ -208,7 +209,7 @@ class RecordingSession:
         )
         if read is not None:  # last, because it may take long, and the run may be killed meanwhile
             with self._noted(RecordedPart.DATA_FILES):
-                data = digest_read(read, self._folder, signals or RunSignals())
+                data = digest_read(read, self._folder, signals or RunSignals(), changed)
                 self.writer.update(environment=self._environment(dataclasses.replace(facts, data=data)))
             self.writer.update(notes=self._notes())
         self.writer.close(single=single)

@@ -15,7 +15,7 @@ REASONS = {
     WhyUnread.SKIPPED: "skipped with Ctrl-C",
     WhyUnread.GONE: "gone at the end of the run",
     WhyUnread.DENIED: "not to be read by this user",
-    WhyUnread.CHANGED: "changed while it was hashed",
+    WhyUnread.CHANGED: "changed after the run had opened it",
     WhyUnread.FAILED: "an error when it was read",
     WhyUnread.UNTOLD: "the record does not say why",
 }

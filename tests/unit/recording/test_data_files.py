@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import signal
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 
 import samebits
 from samebits._cuda.sources import sources_folder
@@ -12,6 +16,9 @@ from samebits.environment.unread import WhyUnread
 from samebits.recording import data_digests
 from samebits.recording.probes.data_files import DataFilesProbe
 from samebits.recording.run_signals import RunSignals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 def test_programs_of_the_system_are_no_data(tmp_path):
@@ -84,3 +91,91 @@ def test_ctrl_c_meanwhile_leaves_out_the_rest_and_one_before_it_all(tmp_path, mo
     before = data_digests.digest_read(paths, str(tmp_path), signals)
     assert set(before.unread.values()) == {WhyUnread.SKIPPED}
     assert signals.came == [signal.SIGTERM, signal.SIGINT]
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Iterator[Callable[[], DataFilesProbe]]:
+    """Return what installs a probe, which is taken away in the end."""
+    probes = []
+
+    def begin() -> DataFilesProbe:
+        probes.append(DataFilesProbe(str(tmp_path / "log"), ()))
+        probes[-1].install()
+        return probes[-1]
+
+    yield begin
+    for probe in probes:
+        probe.remove()
+
+
+def test_a_file_that_is_opened_to_read_and_write_was_read(
+    watch: Callable[[], DataFilesProbe], tmp_path: Path
+) -> None:
+    """An empty one has nothing to read, and one that is emptied as it is opened neither."""
+    data, empty, emptied = (tmp_path / name for name in ("data.bin", "empty", "emptied"))
+    data.write_bytes(b"12")
+    empty.touch()
+    emptied.write_bytes(b"12")
+
+    probe = watch()
+    with open(data, "r+b") as file:
+        file.read(1)
+    for path, mode in ((empty, "r+b"), (emptied, "w+b")):
+        with open(path, mode) as file:
+            file.read(1)
+
+    assert _below(tmp_path, probe) == [str(data)]
+    assert probe.changed() == []
+
+
+def test_a_file_that_was_read_and_then_changed_is_known_as_changed(
+    watch: Callable[[], DataFilesProbe], tmp_path: Path
+) -> None:
+    data, gone = tmp_path / "data.bin", tmp_path / "gone"
+    for path in (data, gone):
+        path.write_bytes(b"12")
+
+    probe = watch()
+    gone.read_bytes()
+    gone.unlink()
+    with open(data, "r+b") as file:
+        file.read(1)
+        file.write(b"456")
+
+    assert _below(tmp_path, probe) == [str(data), str(gone)]
+    assert probe.changed() == [str(data)]
+    facts = data_digests.digest_read([str(data)], str(tmp_path), RunSignals(), probe.changed())
+    assert (facts.files, facts.unread) == ({}, {"data.bin": WhyUnread.CHANGED})
+
+
+def test_a_database_is_data_unless_the_run_made_it(
+    watch: Callable[[], DataFilesProbe], tmp_path: Path
+) -> None:
+    old, by_address, new = (tmp_path / name for name in ("old.db", "by address.db", "new.db"))
+    for path in (old, by_address):
+        with closing(sqlite3.connect(path)) as base:
+            base.execute("create table numbers (x)")
+
+    probe = watch()
+    for given in (old, f"file:{str(by_address).replace(' ', '%20')}?mode=ro", ":memory:", new):
+        with closing(sqlite3.connect(given, uri=str(given).startswith("file:"))) as base:
+            base.execute("create table if not exists other (x)" if given is new else "select 1")
+
+    assert _below(tmp_path, probe) == [str(by_address), str(old)]
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("/run/media/me/data.bin", True),
+        ("/library/data.bin", True),
+        ("/lib64/libc.cache", False),
+        ("/run/udev/data/b8", False),
+    ],
+)
+def test_folders_of_the_system(name: str, counts: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    assert DataFilesProbe(str(tmp_path / "log"), ())._counts(name) is counts
+
+
+def _below(folder: Path, probe: DataFilesProbe) -> list[str]:
+    return [path for path in probe.paths() if path.startswith(str(folder))]
