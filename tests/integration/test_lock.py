@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -210,6 +211,57 @@ def test_another_instruction_set_is_drift_of_the_platform(project):
     assert entry["operation"]["op"] == "aten::silu.default"
     assert entry["operation"]["difference"]["max_ulp"] >= 1
     assert entry["operation"]["inputs_equal"] is True
+
+
+HIDDEN = """\
+import ctypes
+import struct
+
+def hidden():
+    libc = ctypes.CDLL(None)
+    file, buffer = libc.open(b"hidden.bin", 0), ctypes.create_string_buffer(8)
+    libc.read(file, buffer, 8)
+    libc.close(file)
+    return buffer.raw
+
+"""
+HIDDEN_READS = {
+    "set_": "torch.empty(0).set_(torch.frombuffer(bytearray(hidden()), dtype=torch.float32)"
+    ".untyped_storage(), 0, (2,)).mean()",
+    "lift_fresh": "torch.tensor(struct.unpack('ff', hidden())).mean()",
+    "mul": "struct.unpack('ff', hidden())[0]",
+}
+
+
+@pytest.mark.parametrize("op", HIDDEN_READS)
+def test_a_file_that_no_record_sees_is_no_drift(op, project):
+    """Though a setting differs, which was tried; and though a line was changed, which is shown.
+
+    The operation at which its values come in is named, with its line.
+    """
+    train = HIDDEN + TRAIN.replace("/ 97\ny", f"/ 97\nx = x * {HIDDEN_READS[op]}\ny")
+    (project / ".gitignore").write_text("__pycache__/\n.samebits/\nhidden.bin\n")
+    (project / "hidden.bin").write_bytes(struct.pack("ff", 1.0, 3.0))
+    commit(project, "a file that no record sees", train=train)
+    assert samebits(project, "check", "--update").returncode == 0
+    commit(project, "a new lock")
+    (project / "hidden.bin").write_bytes(struct.pack("ff", 1.25, 3.5))
+
+    entry = checked(project, OMP_NUM_THREADS="2")
+    assert (entry["blame"], entry["proof"], entry["begins"]) == ("unrecorded", "tried", "entered")
+    assert entry["tried"]["OMP_NUM_THREADS"] == "1"
+    assert entry["operation"]["op"].startswith(f"aten::{op}.")
+    assert entry["operation"]["site"]["line"] == train.splitlines().index(f"x = x * {HIDDEN_READS[op]}") + 1
+    assert "An input that the lock does not hold is different" in entry["why"]
+    if op == "set_":
+        commit(project, "train more slowly", train=train.replace("lr=0.125", "lr=0.0625"))
+        both = checked(project, OMP_NUM_THREADS="2")
+        assert (both["blame"], both["begins"]) == ("change-and-unrecorded", "entered")
+        words = " ".join(samebits(project, "check").stdout.split())
+        assert "train: your change, and something that the lock does not hold: the code differs" in words
+        assert "the code of the lock does not give its bits here either" in words
+        assert "code of train.py:" in words
+        assert "comes in at step 0, aten::set_" in words
 
 
 def install(shelf: Path, version: str, act: str) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from samebits.records.events import Event, TensorInfo
 
 _ALLOCATING = ("empty", "new_empty", "_empty", "resize_", "_resize_output_")
+_ATTACHING = ("set_", "from_file")
 # Ops that write every element of their first argument and read none of it.
 _OVERWRITING = frozenset(
     ("copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_", "log_normal_",
@@ -39,7 +40,7 @@ def allocates(event: Event) -> bool:
 
 def attaches_memory(event: Event) -> bool:
     """Tell whether an op puts a tensor on memory filled elsewhere: by another process, from a file."""
-    return event.kind == EventKind.OP and base_name(event.op) == "set_" and not read_inputs(event)
+    return event.kind == EventKind.OP and base_name(event.op) in _ATTACHING and not read_inputs(event)
 
 
 def decisive_tensors(event: Event) -> list[int]:

@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origin
     from samebits.records.events import Event
 
-_ENTERED = (OriginKind.ARGUMENT, OriginKind.OUTSIDE, OriginKind.CONTROL_FLOW, OriginKind.BATCH)
 _MOST_PAIRS = 1_000_000
 
 
@@ -185,7 +184,7 @@ class Walk:
 
     def _blame(self, finding: Finding) -> None:
         """Save an origin, apart if a read or a draw that differs may explain it."""
-        if not _enters(finding):
+        if not finding.enters:
             self._origins.append(finding)
             return
         if finding.cause == Cause.UNKNOWN:
@@ -378,13 +377,6 @@ def _writing_threads(reader: Event, write: Event, other: Event | None) -> set[st
     """Return the threads of writes that compete: by the same line of code."""
     competes = other is not None and (other.op, other.site) == (write.op, write.site)
     return _threads(reader, write, other if competes else None)
-
-
-def _enters(finding: Finding) -> bool:
-    """Tell whether the difference came from outside torch's data flow: from Python."""
-    if finding.origin.origin_kind in _ENTERED or finding.origin.op == "seed":
-        return True
-    return finding.origin.origin_kind in (OriginKind.ORDER, OriginKind.RNG) and finding.cause == Cause.UNKNOWN
 
 
 def _or_none(seq: int | None) -> int:

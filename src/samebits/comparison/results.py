@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Verdict = Literal["identical", "different", "not_judged"]
 
+_ENTERED = (OriginKind.ARGUMENT, OriginKind.OUTSIDE, OriginKind.CONTROL_FLOW, OriginKind.BATCH)
 _SHORT = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
     "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8",
@@ -235,6 +236,14 @@ class Finding:
     def cause(self) -> Cause:
         """The cause of the origin."""
         return self.diagnosis.cause
+
+    @property
+    def enters(self) -> bool:
+        """Whether the difference came from outside torch's data flow: from Python, a file."""
+        kind = self.origin.origin_kind
+        if kind in _ENTERED or self.origin.op == "seed":
+            return True
+        return kind in (OriginKind.ORDER, OriginKind.RNG) and self.cause == Cause.UNKNOWN
 
     def with_cause(self, cause: Cause, *evidence: Evidence) -> Finding:
         """Return the finding with a cause, and more evidence."""

@@ -16,6 +16,7 @@ from samebits.commands.lock.entry import LockEntry, first_mismatch, here_as_lock
 from samebits.commands.lock.file import DEFAULT, LockFile, check_name, read_lock, write_lock
 from samebits.commands.lock.outcome import Blame, EntryResult, Proof
 from samebits.commands.lock.recipe import LockRun, run_failure, unset
+from samebits.commands.lock.rest import with_rest
 from samebits.commands.lock.settings import settings_of_lock, those_needed
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.environment import table_at
@@ -289,12 +290,10 @@ def _explained(call: Locked, result: EntryResult, folder: Path) -> EntryResult:
     result = with_environments(result)
     if result.inputs:
         return without_old_code(result)
-    if result.platform:
-        return _platform(call, replace(result, blame=Blame.PLATFORM), folder)
-    return replace(result, blame=Blame.UNRECORDED)
+    return _rest(call, result, folder)
 
 
-def _platform(call: Locked, result: EntryResult, folder: Path) -> EntryResult:
+def _rest(call: Locked, result: EntryResult, folder: Path) -> EntryResult:
     """Try the settings of the lock that can be set here."""
 
     def gives_lock(settings: tuple[RestoredSetting, ...]) -> bool:
@@ -303,5 +302,6 @@ def _platform(call: Locked, result: EntryResult, folder: Path) -> EntryResult:
 
     settings = settings_of_lock(result.entry.environment, result.platform)
     if settings and gives_lock(settings):
-        return replace(result, settings=those_needed(settings, gives_lock), proof=Proof.TRIED)
-    return result
+        needed = those_needed(settings, gives_lock)
+        return replace(result, blame=Blame.PLATFORM, settings=needed, proof=Proof.TRIED)
+    return with_rest(replace(result, tried=settings))

@@ -45,6 +45,9 @@ def _entry(result: EntryResult) -> dict[str, Any]:
         "why": sentences.blame_text(result) or None,
         "change": None if result.change is None else _change(result.change),
         "settings": {each.name: each.value for each in result.settings},
+        "tried": {each.name: each.value for each in result.tried},
+        "old_code": result.old_code,
+        "begins": result.begins,
         "inputs": [sentences.fact(each) for each in result.inputs],
         "platform": [sentences.fact(each) for each in result.platform],
         "unknown": list(sentences.unknown(result)),
@@ -66,5 +69,5 @@ def _change(change: Change) -> dict[str, Any]:
 
 def _operation(result: EntryResult) -> dict[str, Any] | None:
     """Return the finding as `verify --json` has it."""
-    finding = sentences.first_finding(result)
+    finding = result.finding
     return None if finding is None else verdict_json.finding_json(finding)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
 from samebits.commands.lock.entry import END
-from samebits.commands.lock.outcome import Blame, Obstacle, Proof
+from samebits.commands.lock.outcome import Beginning, Blame, Obstacle, OldCode, Proof
 from samebits.report.environments import fact_difference, unknown_texts
 from samebits.report.origin_words import amount_text, headline
 from samebits.report.style import count
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from samebits.commands.lock.entry import LockRow
-    from samebits.commands.lock.outcome import Change, EntryResult
+    from samebits.commands.lock.outcome import Change, EntryResult, RestoredSetting
     from samebits.comparison.environments import EnvironmentDifference
     from samebits.comparison.results import Finding
 
@@ -28,7 +28,8 @@ TITLES = {
     Blame.BOTH: "your change, and drift of the platform",
     Blame.NONDETERMINISM: "nondeterminism",
     Blame.UNDECIDED: "not decided",
-    Blame.UNRECORDED: "not explained",
+    Blame.UNRECORDED: "something that the lock does not hold",
+    Blame.CHANGE_AND_UNRECORDED: "your change, and something that the lock does not hold",
 }
 _OBSTACLES = {
     Obstacle.GIT_MISSING: "git, which has it, is not on the path",
@@ -90,7 +91,7 @@ def next_text(result: EntryResult) -> str:
     entry = result.entry
     if result.blame is Blame.NONDETERMINISM:
         return "assert_repeatable says why" if entry.test else ""
-    if result.blame is Blame.UNDECIDED:
+    if result.blame is Blame.UNDECIDED and _is_old_code_wanted(result):
         again = "this test" if entry.test else "`samebits check`"
         return f"check out the code of the lock and run {again} again"
     # The node id is relative to the lock file, so it is not for any folder.
@@ -139,15 +140,61 @@ def _of_nondeterminism(_: EntryResult) -> str:
     return "two runs of the same code on this machine gave different bits"
 
 
+def _is_old_code_wanted(result: EntryResult) -> bool:
+    """Tell whether the code of the lock, if it was run, could show more."""
+    return bool(result.inputs) and result.old_code is None
+
+
 def _undecided(result: EntryResult) -> str:
-    return f"the code or the data differ from those of the lock, and so does the platform{_why_not(result)}"
+    if _is_old_code_wanted(result):
+        return (
+            f"the code or the data differ from those of the lock, and so does the platform{_why_not(result)}"
+        )
+    why = _OPEN[result.begins]
+    return f"{_known(result)}. That is the platform, or something that the lock does not hold: {why}"
 
 
-def _unrecorded(_: EntryResult) -> str:
-    return (
-        "two runs agree here, and nothing that the lock holds is different. Something else is: a file that "
-        "compiled code reads, a package that was built anew, the network"
-    )
+def _unrecorded(result: EntryResult) -> str:
+    return f"{_known(result)}. {_ELSE[result.begins]}"
+
+
+def _known(result: EntryResult) -> str:
+    """Say what was seen of runs with the code of the lock, and with its settings."""
+    if result.old_code is not None:
+        only_code = all(each.fact.path[0] == "code" for each in result.inputs)
+        differs = "the code differs from that" if only_code else "the code or the data differ from those"
+        text = f"{differs} of the lock, {_OLD[result.old_code]}"
+    elif result.platform:
+        text = "the code is that of the lock, and each run here gives the same other bits"
+    else:
+        text = "two runs agree here, and nothing that the lock holds is different"
+    if not result.tried:
+        return text
+    return f"{text}. The settings of the lock ({_listed(result.tried)}) do not bring its bits back (tried)"
+
+
+_OLD = {
+    OldCode.SAME: "but the code of the lock gives the same bits here as the code as it is",
+    OldCode.OTHERS: "and the code of the lock does not give its bits here either",
+}
+_OPEN = {
+    Beginning.ENTERED: "values that differ come in from outside at the operation below",
+    Beginning.OPEN: "the operation below does not show which",
+    Beginning.COMPUTED: "the operation below does not show which",
+    None: "no record beside the lock shows which",
+}
+_ANYTHING = "Something else is: a file that compiled code reads, a package that was built anew, the network"
+_ELSE = {
+    Beginning.ENTERED: (
+        "An input that the lock does not hold is different: its values come in at the operation below"
+    ),
+    Beginning.OPEN: _ANYTHING,
+    None: _ANYTHING,
+    Beginning.COMPUTED: (
+        "Something else is: the operation below gives other bits for the same input, as a package does that "
+        "was built anew"
+    ),
+}
 
 
 _BLAMES = {
@@ -158,6 +205,7 @@ _BLAMES = {
     Blame.NONDETERMINISM: _of_nondeterminism,
     Blame.UNDECIDED: _undecided,
     Blame.UNRECORDED: _unrecorded,
+    Blame.CHANGE_AND_UNRECORDED: _unrecorded,
 }
 
 
@@ -188,15 +236,17 @@ def change_text(change: Change) -> str:
 
 def facts(result: EntryResult) -> tuple[str, ...]:
     """Return the likeliest differences of the environment, the value of the lock first."""
-    if result.blame in (Blame.DATA, Blame.UNDECIDED):
-        shown = (*result.inputs[:_MOST_FACTS], *result.platform[:_MOST_FACTS])
-    elif result.blame is Blame.CHANGE and result.change is None:
-        shown = result.inputs[:_MOST_FACTS]
-    elif result.blame in (Blame.PLATFORM, Blame.BOTH) and not result.settings:
-        shown = result.platform[:_MOST_FACTS]
-    else:
-        shown = ()
+    inputs = result.blame in _WITH_INPUTS or (result.blame is Blame.CHANGE and result.change is None)
+    platform = result.blame in _WITH_PLATFORM and not result.settings
+    shown = (
+        *(result.inputs[:_MOST_FACTS] if inputs else ()),
+        *(result.platform[:_MOST_FACTS] if platform else ()),
+    )
     return tuple(map(fact, shown))
+
+
+_WITH_PLATFORM = (Blame.DATA, Blame.UNDECIDED, Blame.PLATFORM, Blame.BOTH)
+_WITH_INPUTS = (Blame.DATA, Blame.UNDECIDED, Blame.BOTH, Blame.UNRECORDED, Blame.CHANGE_AND_UNRECORDED)
 
 
 def fact(difference: EnvironmentDifference) -> str:
@@ -211,17 +261,19 @@ def unknown(result: EntryResult) -> tuple[str, ...]:
 
 def settings_text(result: EntryResult) -> str:
     """Return the settings that bring the bits of the lock back: `OMP_NUM_THREADS=2`."""
+    return _listed(result.settings)
+
+
+def _listed(settings: tuple[RestoredSetting, ...]) -> str:
     parts = (
-        f"{each.name}={each.value}" if each.value is not None else f"{each.name} unset"
-        for each in result.settings
+        f"{each.name}={each.value}" if each.value is not None else f"{each.name} unset" for each in settings
     )
-    return ", ".join(parts)
+    return ", ".join(map(printable, parts))
 
 
-def first_finding(result: EntryResult) -> Finding | None:
-    """Return the place where the bits part, if it was found."""
-    findings = result.operations.comparison.findings if result.operations is not None else ()
-    return findings[0] if findings else None
+def place_label(result: EntryResult) -> str:
+    """Name what the operation is: where values come in, or where the bits part."""
+    return "comes in at" if result.begins is Beginning.ENTERED else "begins at"
 
 
 def operation_text(finding: Finding) -> str:

@@ -89,10 +89,10 @@ def _change(change: Change, style: Style) -> Iterable[str]:
 
 
 def _operation(result: EntryResult, style: Style, folder: str) -> Iterable[str]:
-    finding = sentences.first_finding(result)
+    finding = result.finding
     if finding is None:
         return
-    yield from row("begins at", sentences.operation_text(finding), style)
+    yield from row(sentences.place_label(result), sentences.operation_text(finding), style)
     if finding.origin.site is not None:
         yield from row("", shown_site(finding.origin.site, folder), style)
     if result.blame is Blame.NONDETERMINISM:

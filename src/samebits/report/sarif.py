@@ -71,7 +71,7 @@ def _places(result: EntryResult, root: str, folder: str) -> Iterator[tuple[str, 
     """Yield the files, relative to the root, and lines of a result: the change, the operation, the script."""
     for hunk in result.change.hunks if result.change is not None else ():
         yield hunk.file, max(1, hunk.line)
-    finding = sentences.first_finding(result)
+    finding = result.finding
     if finding is not None and finding.origin.site is not None and result.blame is not Blame.CHANGE:
         relative = os.path.relpath(finding.origin.site.file, root)
         if not relative.startswith(os.pardir):

@@ -14,8 +14,9 @@ from samebits.commands.lock.change import find_change, masked_change
 from samebits.commands.lock.entry import here_as_locked
 from samebits.commands.lock.old_code import Repository
 from samebits.commands.lock.operations import compared, traced
-from samebits.commands.lock.outcome import Blame, Obstacle, Proof
+from samebits.commands.lock.outcome import Blame, Obstacle, OldCode, Proof
 from samebits.commands.lock.recipe import explained, run, run_failure
+from samebits.commands.lock.rest import with_change, with_rest
 from samebits.commands.lock.settings import settings_of_lock, those_needed
 from samebits.commands.lock.trees import Trees
 from samebits.comparison.environments import compare_environments
@@ -50,9 +51,7 @@ def attribute(case: Case) -> EntryResult:
     case = replace(case, result=with_environments(case.result))
     if case.result.inputs:
         return _changed_inputs(case)
-    if case.result.platform:
-        return _platform(case.blamed(Blame.PLATFORM, Proof.INFERRED), case.short)
-    return replace(case.result, blame=Blame.UNRECORDED)
+    return _rest(case, case.short)
 
 
 def _nondeterminism(case: Case) -> EntryResult:
@@ -121,10 +120,8 @@ def _old_code_differs(case: Case, old: LockRun, recipe: Recipe) -> EntryResult:
     inputs = tuple(each for each in left if each.strength is Strength.INPUT)
     if inputs:  # data that git does not keep
         return without_old_code(replace(case.result, inputs=inputs))
-    if not case.result.platform:
-        return replace(case.result, blame=Blame.UNRECORDED)
-    blame = Blame.PLATFORM if case.gives_same(old) else Blame.BOTH
-    return _platform(case.blamed(blame, Proof.TRIED), recipe)
+    old_code = OldCode.SAME if case.gives_same(old) else OldCode.OTHERS
+    return _rest(replace(case, result=replace(case.result, old_code=old_code)), recipe)
 
 
 def _with_obstacle(case: Case, obstacle: Obstacle) -> EntryResult:
@@ -139,10 +136,10 @@ def without_old_code(result: EntryResult) -> EntryResult:
     return replace(result, blame=Blame.DATA if only_data else Blame.CHANGE)
 
 
-# ---- the platform differs
+# ---- the platform differs, or what no lock holds
 
 
-def _platform(case: Case, recipe: Recipe) -> EntryResult:
+def _rest(case: Case, recipe: Recipe) -> EntryResult:
     """Find the setting that changes the bits, if it can be set here, and the operation that changed.
 
     Args:
@@ -150,17 +147,24 @@ def _platform(case: Case, recipe: Recipe) -> EntryResult:
         recipe: of the code that the lock was made with.
     """
 
-    def gives_lock(settings: tuple[RestoredSetting, ...]) -> bool:
-        return case.gives_lock(run(_with_settings(recipe, settings), "settings"))
+    def made(settings: tuple[RestoredSetting, ...]) -> LockRun:
+        return run(_with_settings(recipe, settings), "settings")
 
+    tried: tuple[RestoredSetting, ...] = ()
     settings = settings_of_lock(case.entry.environment, case.result.platform)
     if settings:
         case.announce("with the settings of the lock")
-        if gives_lock(settings):
-            settings = those_needed(settings, gives_lock)
+        first = made(settings)
+        if case.gives_lock(first):
+            settings = those_needed(settings, lambda some: case.gives_lock(made(some)))
             operations = compared(case, _with_settings(recipe, settings), recipe)
-            return replace(case.result, settings=settings, proof=Proof.TRIED, operations=operations)
-    return replace(case.result, operations=traced(case, recipe))
+            blame = with_change(Blame.PLATFORM, case.result.old_code)
+            result = replace(case.result, settings=settings, operations=operations)
+            return replace(result, blame=blame, proof=Proof.TRIED)
+        tried = () if first.failed else settings
+    # With them, the operation named is one that they do not change.
+    operations = traced(case, _with_settings(recipe, tried))
+    return with_rest(replace(case.result, tried=tried, operations=operations))
 
 
 def _with_settings(recipe: Recipe, settings: tuple[RestoredSetting, ...]) -> Recipe:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from samebits.commands.lock.entry import LockEntry, LockRow
     from samebits.commands.lock.file import LockFile
-    from samebits.commands.lock.outcome import Blame, EntryResult, Proof
+    from samebits.commands.lock.outcome import EntryResult
     from samebits.commands.lock.recipe import LockRun, Recipe
 
     Announce = Callable[[str], None]
@@ -69,7 +69,3 @@ class Case:
 
     def _differ(self, rows: tuple[LockRow, ...], made: LockRun) -> object:
         return first_mismatch(rows, made.rows, up_to=self.last_step)
-
-    def blamed(self, blame: Blame, proof: Proof) -> Case:
-        """Return the case with a blame."""
-        return replace(self, result=replace(self.result, blame=blame, proof=proof))

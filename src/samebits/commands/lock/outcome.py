@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from samebits.commands.lock.old_code import Commit
     from samebits.commands.lock.recipe import LockRun
     from samebits.comparison.environments import EnvironmentDifference
-    from samebits.comparison.results import Verdict
+    from samebits.comparison.results import Finding, Verdict
     from samebits.verification import Verification
 
 
@@ -34,7 +34,29 @@ class Blame(StrEnum):
     UNDECIDED = "undecided"
     """More than one of them is possible, and the old code could not be run to tell them apart."""
     UNRECORDED = "unrecorded"
-    """Nothing that a lock holds is different."""
+    """Something that a lock does not hold, such as a file that no record sees."""
+    CHANGE_AND_UNRECORDED = "change-and-unrecorded"
+    """Such a thing, and the user's change: the old code gives other bits than the lock and the new code."""
+
+
+class OldCode(StrEnum):
+    """What the code of the lock gave here, where that is not the bits of the lock."""
+
+    SAME = "same"
+    """The bits that the code as it is gives."""
+    OTHERS = "others"
+    """Others than that: the change has an effect."""
+
+
+class Beginning(StrEnum):
+    """How the bits part at the first operation that differs."""
+
+    COMPUTED = "computed"
+    """It computed other bits from the same ones."""
+    ENTERED = "entered"
+    """Values came in from outside there."""
+    OPEN = "open"
+    """It cannot be told."""
 
 
 class Proof(enum.Enum):
@@ -129,6 +151,9 @@ class EntryResult:
         obstacles: why the old code gave no answer.
         change: the change of the code.
         settings: with these as in the lock, the bits are those of the lock.
+        tried: with these as in the lock, they are not.
+        old_code: what the code of the lock gave; None where that was not run, or is the code here.
+        begins: how the bits part in `operations`; None where that was not asked or not found.
         operations: the comparison of two runs with every operation, which shows where the difference begins.
         seconds: of all of it.
     """
@@ -146,5 +171,14 @@ class EntryResult:
     obstacles: tuple[Obstacle, ...] = ()
     change: Change | None = None
     settings: tuple[RestoredSetting, ...] = ()
+    tried: tuple[RestoredSetting, ...] = ()
+    old_code: OldCode | None = None
+    begins: Beginning | None = None
     operations: Verification | None = None
     seconds: float = 0.0
+
+    @property
+    def finding(self) -> Finding | None:
+        """The place where the bits part, if it was found."""
+        findings = self.operations.comparison.findings if self.operations is not None else ()
+        return findings[0] if findings else None
