@@ -176,6 +176,22 @@ def test_a_file_that_was_added_or_removed_is_one_hunk(repository):
     assert reverted("", [Hunk("a.py", 1, ("x\n",), ())]) == "x\n"
 
 
+def test_only_a_newline_ends_a_line(repository):
+    """As git and Python count; `str.splitlines` ends lines at a form feed and in a long string, too."""
+    old = 'import os\n\f\ns = "a\u2028b\x85c"\nx = 1\ny = 2'
+    (repository.root / "a.py").write_text(old)
+    git(repository.root, "commit", "-q", "-a", "-m", "one\u2028line\x85and\x0cmore")
+    (commit,) = repository.history("-1")
+    assert (len(commit.sha), commit.subject) == (40, "one\u2028line\x85and\x0cmore")
+    new = old.replace("x = 1", "x = 3")
+    (repository.root / "a.py").write_text(new)
+    hunks = list(_hunks(repository, ("HEAD", ""), "a.py"))
+    assert hunks == [Hunk("a.py", 4, ("x = 1\n",), ("x = 3\n",))]
+    assert reverted(new, hunks) == old
+    change = Change(None, commit, (Hunk("a.py", 3, (), ('s = "a\u2028b\x85c"\n',)),), Proof.TRIED)
+    assert masked_change(change, Masker()).hunks == change.hunks
+
+
 def test_records_that_somebody_tracks_are_no_change(repository):
     """Each check writes them anew; trying them would take runs."""
     records = repository.root / "sub" / ".samebits" / "lock"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import itertools
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ _MOST_RUNS = 24  # to find the lines
 _MOST_HUNKS = 5
 WORKING_TREE = ""
 """Stands for the working tree where a commit is named."""
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _NO_CODE = (".md", ".rst", ".lock", ".gitignore", ".ipynb")
 
 
@@ -78,7 +80,7 @@ def masked_change(change: Change, masker: Masker) -> Change:
 
 
 def _masked_lines(file: str, lines: tuple[str, ...], masker: Masker) -> tuple[str, ...]:
-    return tuple(masker.file(file, "".join(lines)).splitlines(keepends=True))
+    return _lines(masker.file(file, "".join(lines)))
 
 
 def _first_bad(repository: Repository, old: Commit, gives: Gives) -> tuple[Commit, Commit | None]:
@@ -149,7 +151,7 @@ def reverted(text: str, hunks: Sequence[Hunk]) -> str:
         text: with the change.
         hunks: of this file, from top to bottom.
     """
-    lines = text.splitlines(keepends=True)
+    lines = list(_lines(text))
     for hunk in reversed(hunks):
         start = hunk.line - 1
         lines[start : start + len(hunk.after)] = hunk.before
@@ -175,7 +177,8 @@ def _hunks(repository: Repository, commits: tuple[str, str], name: str) -> Itera
 
 
 def _lines(text: str | None) -> tuple[str, ...]:
-    return () if text is None else tuple(text.splitlines(keepends=True))
+    """Return the lines as git and Python count them; `str.splitlines` would also end one at a form feed."""
+    return () if text is None else tuple(_LINE.findall(text))
 
 
 def _is_idle(text: str, hunk: Hunk) -> bool:

@@ -90,8 +90,8 @@ class Repository:
         names = {os.fsencode(name) for name in code}
         known = {*self._contents("HEAD", names), *map(self._now, self.changed_files("HEAD"))}
         wanted = set(code.values()) - (set(here) - known)
-        by_lock = self._log("-1", "--", str(Path(os.path.realpath(lock))))
-        candidates = [*by_lock, *self._log("-1", recorded or "HEAD"), *self._log(f"-{_MOST_COMMITS}", "HEAD")]
+        by_lock = self.history("-1", "--", str(Path(os.path.realpath(lock))))
+        candidates = [*by_lock, *self.history("-1", recorded or "HEAD"), *self.history(f"-{_MOST_COMMITS}", "HEAD")]
         for commit in dict.fromkeys(candidates):
             if wanted and wanted <= set(self._contents(commit.sha, names)):
                 return commit
@@ -99,7 +99,7 @@ class Repository:
 
     def commits_since(self, commit: str) -> tuple[Commit, ...]:
         """Return the commits after one, up to the one that is checked out, the oldest first."""
-        return tuple(reversed(self._log("--first-parent", f"{commit}..HEAD")))
+        return tuple(reversed(self.history("--first-parent", f"{commit}..HEAD")))
 
     def changed_files(self, first: str, second: str = "") -> tuple[str, ...]:
         """Return the names of the files that differ between two commits, or a commit and the working tree."""
@@ -171,10 +171,13 @@ class Repository:
             )
             yield from (os.fsdecode(name) for name in (listed or b"").split(b"\0") if name)
 
-    def _log(self, *arguments: str) -> tuple[Commit, ...]:
-        answer = _git(self.root, "log", "--no-show-signature", "--format=%H %s", *arguments) or b""
-        lines = answer.decode(errors="replace").splitlines()
-        return tuple(Commit(sha, subject) for sha, _, subject in (line.partition(" ") for line in lines))
+    def history(self, *arguments: str) -> dict[Commit, tuple[str, ...]]:
+        """Return what `git log` lists, the latest first: commits, and the names of the parents of each."""
+        words = ("log", "-z", "--no-show-signature", "--encoding=UTF-8", "--format=%H%x00%P%x00%s")
+        answer = _git(self.root, *words, *arguments) or b""
+        fields = answer.decode(errors="replace").split("\0")  # a subject can have line ends of other kinds
+        rows = zip(fields[::3], fields[1::3], fields[2::3], strict=False)
+        return {Commit(sha, subject): tuple(parents.split()) for sha, parents, subject in rows}
 
     def _now(self, name: str) -> str:
         """Return the beginning of the SHA-256 of a file of the working tree."""
