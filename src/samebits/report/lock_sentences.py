@@ -180,10 +180,15 @@ def change_text(change: Change) -> str:
         return "with these lines as before, the bits are those of the lock (tried)"
     if change.hunks:
         more = f", and {count(change.others, 'further place')}" if change.others else ""
-        return f"with all changed places as before, the bits are still others (tried){more}"
+        files = f"; files that are no text differ too: {_files(change)}" if change.files else ""
+        return f"with all changed places as before, the bits are still others (tried){more}{files}"
     if change.files:
-        return f"files that are no text differ: {printable(', '.join(change.files))}"
+        return f"files that are no text differ: {_files(change)}"
     return "no line of text differs; the mode or the name of a file may"
+
+
+def _files(change: Change) -> str:
+    return printable(", ".join(change.files))
 
 
 def facts(result: EntryResult) -> tuple[str, ...]:

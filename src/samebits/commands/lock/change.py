@@ -6,9 +6,10 @@ import ast
 import difflib
 import itertools
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from samebits.commands.lock.file import DEFAULT
 from samebits.commands.lock.outcome import Change, Hunk, Proof
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from samebits._text.masking import Masker
     from samebits.commands.lock.old_code import Commit, Repository
 
-    Gives = Callable[[str, Mapping[str, str]], bool]
+    Gives = Callable[[str, Mapping[str, str | None]], bool]
 
 _MOST_RUNS = 24  # to find the lines
 _MOST_HUNKS = 5
@@ -38,21 +39,77 @@ def find_change(repository: Repository, old: Commit, gives: Gives) -> Change:
     """
     good, bad = _first_bad(repository, old, gives)
     base = bad.sha if bad is not None else WORKING_TREE
-    names = repository.changed_files(good.sha, base)
-    hunks = tuple(hunk for name in names for hunk in _hunks(repository, (good.sha, base), name))
-    no_text = tuple(name for name in names if repository.text_at(base or WORKING_TREE, name) is None)
+    places = places_between(repository, good.sha, base)
 
     def brings_back(some: Sequence[Hunk]) -> bool:
-        texts = {each.file: repository.text_at(base, each.file) or "" for each in some}
-        return gives(
-            base, {name: reverted(text, [h for h in some if h.file == name]) for name, text in texts.items()}
-        )
+        return gives(base, _as_before(repository, (good.sha, base), some))
 
-    guilty = smallest(hunks, brings_back, _MOST_RUNS)
-    if guilty:
-        return Change(bad, good, guilty, Proof.TRIED)
+    for hunks in dict.fromkeys((places.likely, places.all)):
+        guilty = smallest(hunks, brings_back, _MOST_RUNS)
+        if guilty:
+            return Change(bad, good, guilty, Proof.TRIED)
+    hunks = places.likely or places.all
     shown = hunks[:_MOST_HUNKS]
-    return Change(bad, good, shown, Proof.INFERRED, len(hunks) - len(shown), no_text[:_MOST_HUNKS])
+    others = len(places.all) - len(shown)
+    return Change(bad, good, shown, Proof.INFERRED, others, places.no_text[:_MOST_HUNKS])
+
+
+@dataclass(frozen=True)
+class Places:
+    """What differs between two trees.
+
+    Args:
+        all: every changed place in a text.
+        likely: those that can have an effect as far as their text and the name of their file tell: no
+            comments, blank lines or pages of documentation. A script can read such a file all the same.
+        no_text: names of files that are no text.
+    """
+
+    all: tuple[Hunk, ...]
+    likely: tuple[Hunk, ...]
+    no_text: tuple[str, ...]
+
+
+def places_between(repository: Repository, good: str, base: str) -> Places:
+    """Return what differs between two trees, apart from lock files.
+
+    Args:
+        repository: of both.
+        good: a commit.
+        base: a later commit; empty for the working tree.
+    """
+    names = [name for name in repository.changed_files(good, base) if not _is_lock(name)]
+    texts = {name: (repository.text_at(good, name), repository.text_at(base, name)) for name in names}
+    no_text = {
+        name
+        for name, both in texts.items()
+        if any(
+            text is None and repository.has(tree, name) for tree, text in zip((good, base), both, strict=True)
+        )
+    }
+    hunks = {name: tuple(_hunks(name, *texts[name])) for name in names if name not in no_text}
+    likely = tuple(
+        each for name, some in hunks.items() for each in some if not _is_idle(texts[name][1], each)
+    )
+    return Places(tuple(itertools.chain(*hunks.values())), likely, tuple(sorted(no_text)))
+
+
+def _is_lock(name: str) -> bool:
+    *folders, last = name.split("/")
+    return last == DEFAULT or f"{DEFAULT}.d" in folders
+
+
+def _as_before(
+    repository: Repository, trees: tuple[str, str], hunks: Sequence[Hunk]
+) -> dict[str, str | None]:
+    """Return the text of the files of some hunks, with these taken back; None for one that was not there."""
+    good, base = trees
+    return {
+        name: reverted(repository.text_at(base, name) or "", [each for each in hunks if each.file == name])
+        if repository.has(good, name)
+        else None
+        for name in dict.fromkeys(each.file for each in hunks)
+    }
 
 
 def masked_change(change: Change, masker: Masker) -> Change:
@@ -158,22 +215,15 @@ def reverted(text: str, hunks: Sequence[Hunk]) -> str:
     return "".join(lines)
 
 
-def _hunks(repository: Repository, commits: tuple[str, str], name: str) -> Iterator[Hunk]:
-    """Yield the hunks of a file that can have an effect: no comments, no blank lines."""
-    if name.endswith(_NO_CODE):
-        return
-    before, after = (repository.text_at(commit, name) for commit in commits)
-    if before is None or after is None:
-        if before is not None or after is not None:
-            yield Hunk(name, 1, _lines(before), _lines(after))
-        return
+def _hunks(name: str, before: str | None, after: str | None) -> Iterator[Hunk]:
+    """Yield the changed places of a text; of one that was added or removed the whole."""
     old, new = _lines(before), _lines(after)
+    if before is None or after is None:
+        yield Hunk(name, 1, old, new)
+        return
     for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            continue
-        hunk = Hunk(name, c + 1, old[a:b], new[c:d])
-        if not _is_idle(after, hunk):
-            yield hunk
+        if tag != "equal":
+            yield Hunk(name, c + 1, old[a:b], new[c:d])
 
 
 def _lines(text: str | None) -> tuple[str, ...]:
@@ -181,8 +231,17 @@ def _lines(text: str | None) -> tuple[str, ...]:
     return () if text is None else tuple(_LINE.findall(text))
 
 
-def _is_idle(text: str, hunk: Hunk) -> bool:
-    """Tell whether a hunk changes only comments, blank lines or layout."""
+def _is_idle(text: str | None, hunk: Hunk) -> bool:
+    """Tell whether a hunk changes only documentation, comments, blank lines or layout.
+
+    Args:
+        text: of the changed file; None for one that was removed.
+        hunk: a place in it.
+    """
+    if hunk.file.endswith(_NO_CODE):
+        return True
+    if text is None or (hunk.line == 1 and hunk.before == () and hunk.after == _lines(text)):
+        return False  # a whole file
     if not hunk.file.endswith(".py"):
         return not "".join((*hunk.before, *hunk.after)).strip()
     try:

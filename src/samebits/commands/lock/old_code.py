@@ -91,7 +91,11 @@ class Repository:
         known = {*self._contents("HEAD", names), *map(self._now, self.changed_files("HEAD"))}
         wanted = set(code.values()) - (set(here) - known)
         by_lock = self.history("-1", "--", str(Path(os.path.realpath(lock))))
-        candidates = [*by_lock, *self.history("-1", recorded or "HEAD"), *self.history(f"-{_MOST_COMMITS}", "HEAD")]
+        candidates = [
+            *by_lock,
+            *self.history("-1", recorded or "HEAD"),
+            *self.history(f"-{_MOST_COMMITS}", "HEAD"),
+        ]
         for commit in dict.fromkeys(candidates):
             if wanted and wanted <= set(self._contents(commit.sha, names)):
                 return commit
@@ -108,19 +112,30 @@ class Repository:
         listed = _git(self.root, *words) or b""
         return tuple(os.fsdecode(name) for name in listed.split(b"\0") if name)
 
+    def has(self, commit: str, name: str) -> bool:
+        """Tell whether a commit has a file, or the working tree for an empty name."""
+        return bool(self._mode(commit, name)) if commit else os.path.lexists(self.root / name)
+
     def text_at(self, commit: str, name: str) -> str | None:
-        """Return a text file of a commit, or of the working tree for an empty name; None for no text."""
-        if commit:
+        """Return a text file of a commit, or of the working tree for an empty name; None for no text.
+
+        A symbolic link is no text: to write through it would change what it leads to.
+        """
+        data = None
+        if not commit:
+            with suppress(OSError):
+                data = None if (self.root / name).is_symlink() else (self.root / name).read_bytes()
+        elif self._mode(commit, name).startswith(b"100"):
             data = _git(self.root, "cat-file", "--filters", f"{commit}:{name}")
-        else:
-            try:
-                data = (self.root / name).read_bytes()
-            except OSError:
-                data = None
         try:
             return None if data is None or b"\0" in data or len(data) > _LARGEST else data.decode()
         except UnicodeDecodeError:
             return None
+
+    def _mode(self, commit: str, name: str) -> bytes:
+        """Return what kind of file a commit has of a name, as git writes it; empty for none."""
+        row = _git(self.root, "ls-tree", "-z", "--full-tree", commit, "--", f":(literal){name}") or b""
+        return row.partition(b" ")[0]
 
     def check_out(self, commit: str, into: Path) -> Path:
         """Write the files of a commit into an empty folder, and link what git does not track.
