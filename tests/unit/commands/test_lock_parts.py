@@ -21,6 +21,7 @@ from samebits.commands.lock.entry import (
 )
 from samebits.commands.lock.file import LockFile, check_name, default_name, read_lock, write_lock
 from samebits.commands.lock.old_code import Commit, Repository
+from samebits.commands.lock.old_commits import Locked, old_commits
 from samebits.commands.lock.outcome import Change, Hunk, Proof, RestoredSetting
 from samebits.commands.lock.settings import those_needed
 from samebits.commands.lock.trees import _moved, put, source_folders
@@ -370,11 +371,10 @@ def test_the_commit_is_found_by_what_git_checks_out_and_tracks(tmp_path):
         "_version": sha_of("version = 1\n"),
     }
     lock = tmp_path / "samebits.lock"
-    found = made.commit_with(code, "", lock, code.values())
-    assert found is not None
+    (found,) = old_commits(made, Locked(code, {}, "", lock, code.values()))
     assert found.subject == "one"
     other = {**code, "_version": sha_of("version = 2\n")}  # as the lock had it; here it is another
-    assert made.commit_with(other, "", lock, code.values()) is None
+    assert old_commits(made, Locked(other, {}, "", lock, code.values())) == ()
     assert made.text_at(found.sha, "helper.py") == "a = 1\r\n"
 
 

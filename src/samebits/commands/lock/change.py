@@ -9,21 +9,19 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from samebits.commands.lock.file import DEFAULT
+from samebits.commands.lock.history import Search
+from samebits.commands.lock.old_code import WORKING_TREE
 from samebits.commands.lock.outcome import Change, Hunk, Proof
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from samebits._text.masking import Masker
+    from samebits.commands.lock.history import Gives
     from samebits.commands.lock.old_code import Commit, Repository
-
-    Gives = Callable[[str, Mapping[str, str | None]], bool]
 
 _MOST_RUNS = 24  # to find the lines
 _MOST_HUNKS = 5
-WORKING_TREE = ""
-"""Stands for the working tree where a commit is named."""
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _NO_CODE = (".md", ".rst", ".lock", ".gitignore", ".ipynb")
 
@@ -35,23 +33,25 @@ def find_change(repository: Repository, old: Commit, gives: Gives) -> Change:
         repository: of the code.
         old: a commit whose code gives the bits of the lock here; the working tree gives others.
         gives: tells whether the code of a commit, with other text for some files (by name, relative to the
-            root), gives the bits of the lock.
+            root), gives the bits of the lock; None if it does not run.
     """
-    good, bad = _first_bad(repository, old, gives)
+    step = Search(repository, gives).step_after(old)
+    good, bad = step.good, step.bad
     base = bad.sha if bad is not None else WORKING_TREE
     places = places_between(repository, good.sha, base)
 
     def brings_back(some: Sequence[Hunk]) -> bool:
-        return gives(base, _as_before(repository, (good.sha, base), some))
+        return gives(base, _as_before(repository, (good.sha, base), some)) is True
 
     for hunks in dict.fromkeys((places.likely, places.all)):
         guilty = smallest(hunks, brings_back, _MOST_RUNS)
         if guilty:
-            return Change(bad, good, guilty, Proof.TRIED)
+            return Change(bad, good, guilty, Proof.TRIED, relation=step.relation)
     hunks = places.likely or places.all
     shown = hunks[:_MOST_HUNKS]
     others = len(places.all) - len(shown)
-    return Change(bad, good, shown, Proof.INFERRED, others, places.no_text[:_MOST_HUNKS])
+    files = places.no_text[:_MOST_HUNKS]
+    return Change(bad, good, shown, Proof.INFERRED, others, files, step.relation)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def places_between(repository: Repository, good: str, base: str) -> Places:
         good: a commit.
         base: a later commit; empty for the working tree.
     """
-    names = [name for name in repository.changed_files(good, base) if not _is_lock(name)]
+    names = repository.differ(good, base)
     texts = {name: (repository.text_at(good, name), repository.text_at(base, name)) for name in names}
     no_text = {
         name
@@ -92,11 +92,6 @@ def places_between(repository: Repository, good: str, base: str) -> Places:
         each for name, some in hunks.items() for each in some if not _is_idle(texts[name][1], each)
     )
     return Places(tuple(itertools.chain(*hunks.values())), likely, tuple(sorted(no_text)))
-
-
-def _is_lock(name: str) -> bool:
-    *folders, last = name.split("/")
-    return last == DEFAULT or f"{DEFAULT}.d" in folders
 
 
 def _as_before(
@@ -138,27 +133,6 @@ def masked_change(change: Change, masker: Masker) -> Change:
 
 def _masked_lines(file: str, lines: tuple[str, ...], masker: Masker) -> tuple[str, ...]:
     return _lines(masker.file(file, "".join(lines)))
-
-
-def _first_bad(repository: Repository, old: Commit, gives: Gives) -> tuple[Commit, Commit | None]:
-    """Return the last commit that gives the bits of the lock, and the next; None for the working tree.
-
-    It halves the commits between them, as `git bisect` does.
-    """
-    states: list[Commit | None] = [old, *repository.commits_since(old.sha)]
-    if repository.is_changed:
-        states.append(None)
-    good, bad = 0, len(states) - 1
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        commit = states[middle]
-        if gives(commit.sha if commit is not None else WORKING_TREE, {}):
-            good = middle
-        else:
-            bad = middle
-    last = states[good]
-    assert last is not None  # noqa: S101 - only the last state is the working tree, and it is not good
-    return last, states[bad] if bad > good else None
 
 
 def smallest(

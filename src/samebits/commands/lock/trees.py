@@ -9,9 +9,10 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from samebits.commands.lock.change import WORKING_TREE
+from samebits.commands.lock.old_code import WORKING_TREE
 from samebits.commands.lock.recipe import run
 from samebits.environment import table_at
+from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -74,13 +75,18 @@ class Trees:
         """Run a tree."""
         return run(self.recipe(commit, texts), f"tree-{self._count}", inventory=inventory)
 
-    def gives_lock(self, commit: str, texts: Mapping[str, str | None]) -> bool:
-        """Tell whether a tree gives the bits of the lock."""
+    def gives_lock(self, commit: str, texts: Mapping[str, str | None]) -> bool | None:
+        """Tell whether a tree gives the bits of the lock; None if its code does not run."""
         shown = f"commit {commit[:10]}" if commit != WORKING_TREE else "the working tree"
         self._case.announce(f"{shown} with {', '.join(texts)} as before" if texts else shown)
-        made = self.run(commit, texts)
-        shutil.rmtree(self._scratch / str(self._count), ignore_errors=True)
-        return self._case.gives_lock(made)
+        recipe = self.recipe(commit, texts)
+        try:
+            made = run(recipe, f"tree-{self._count}")
+        except SamebitsError:  # it leaves no record, or steps of several threads
+            return None
+        finally:
+            shutil.rmtree(self._scratch / str(self._count), ignore_errors=True)
+        return None if made.failed else self._case.gives_lock(made)
 
 
 def put(tree: Path, name: str, text: str | None) -> None:
