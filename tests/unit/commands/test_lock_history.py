@@ -223,6 +223,8 @@ def test_after_a_squash_the_guilty_commit_is_named(feature):
     feature.commit("squash")
     feature.commit("more", readme="more")
     feature.commit("guilty", "3")
+    for number in range(5):
+        feature.commit(f"later {number}", note="line\n" * number)
     assert feature.blamed("lock") == ("guilty", "more", Relation.PARENT)
 
 
@@ -244,6 +246,22 @@ def test_where_no_commit_of_the_history_is_good_none_is_blamed(feature):
     feature.commit("more", "3")
     assert feature.blamed("lock") == ("more", "lock", Relation.APART)
     assert feature.repository.history("-1", "HEAD").popitem()[0].subject == "more"
+
+
+def test_a_comment_is_tried_if_nothing_else_brings_the_bits_back(tmp_path):
+    """A script can read it; a file that was added is absent then, not empty."""
+    made = History(tmp_path)
+    made.commit("lock", **{"a.py": "x = 1\n"})
+    made.commit("guilty", **{"a.py": "# about\nx = 1\n", "b.py": "y = 1\n"})
+    tried = []
+
+    def gives(commit: str, texts: Mapping[str, str | None]) -> bool:
+        tried.append(dict(texts))
+        return texts.get("a.py") == "x = 1\n"
+
+    change = find_change(made.repository, made.found("lock"), gives)
+    assert [(hunk.file, hunk.after) for hunk in change.hunks] == [("a.py", ("# about\n",))]
+    assert tried[0] == {"b.py": None}
 
 
 def test_code_that_does_not_run_is_not_blamed(history):

@@ -239,9 +239,12 @@ def test_a_tree_is_written_without_a_change_of_what_its_links_lead_to(tmp_path):
     put(tree, "link.txt", "other")
     put(tree, "new/c.txt", "other")
     put(tree, "folder/b.txt", None)
+    put(tree, "new/d.txt", "other")
+    put(tree, "new/d.txt", None)
     put(tree, "folder/nothing.txt", None)
     assert [(tree / name).read_text() for name in ("folder/a.txt", "link.txt", "new/c.txt")] == ["other"] * 3
     assert not (tree / "folder" / "b.txt").exists()
+    assert not (tree / "new" / "d.txt").exists()
     assert [path.read_text() for path in sorted(mine.iterdir())] == ["mine", "mine"]
 
 
