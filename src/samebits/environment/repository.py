@@ -78,10 +78,10 @@ def collect_source(directory: Path) -> SourceFacts | None:
     Args:
         directory: in the repository.
     """
-    answer = ask_git(directory, ["status", "--porcelain=v2", "--branch", "--untracked-files=no"])
+    answer = ask_git(directory, ["status", "--porcelain=v2", "--branch", "--untracked-files=no", "-z"])
     if answer is None:
         return None
-    lines = answer.decode(errors="replace").splitlines()
+    lines = [line for line in answer.decode(errors="replace").split("\0") if line]
     commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid ")), "(initial)")
     changed = any(not line.startswith("#") for line in lines)
     return None if commit == "(initial)" else SourceFacts(commit, changed)

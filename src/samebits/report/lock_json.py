@@ -60,6 +60,7 @@ def _change(change: Change) -> dict[str, Any]:
     return {
         "commit": None if change.commit is None else asdict(change.commit),
         "good": asdict(change.good),
+        "relation": change.relation,
         "hunks": [asdict(hunk) for hunk in change.hunks],
         "others": change.others,
         "files": list(change.files),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
 from samebits.commands.lock.entry import END
-from samebits.commands.lock.outcome import Beginning, Blame, Obstacle, OldCode, Proof
+from samebits.commands.lock.outcome import Beginning, Blame, Obstacle, OldCode, Proof, Relation
 from samebits.report.environments import fact_difference, unknown_texts
 from samebits.report.origin_words import amount_text, headline
 from samebits.report.style import count
@@ -217,9 +217,15 @@ def _why_not(result: EntryResult) -> str:
 
 def change_title(change: Change) -> str:
     """Name the change: its commit, or that it is not committed."""
-    if change.commit is None:
+    good, commit = change.good.sha[:10], change.commit
+    if change.relation is Relation.APART:
+        last = f"commit {commit.sha[:10]} {commit.subject}" if commit is not None else "the working tree"
+        return printable(f"between commit {good} and {last}; which one was not found")
+    if commit is None:
         return "not committed yet"
-    return printable(f"commit {change.commit.sha[:10]} {change.commit.subject}")
+    name = f"{commit.sha[:10]} {commit.subject}"
+    is_merge = change.relation is Relation.MERGE
+    return printable(f"merge {name}, against its parent {good}" if is_merge else f"commit {name}")
 
 
 def change_text(change: Change) -> str:
@@ -228,10 +234,15 @@ def change_text(change: Change) -> str:
         return "with these lines as before, the bits are those of the lock (tried)"
     if change.hunks:
         more = f", and {count(change.others, 'further place')}" if change.others else ""
-        return f"with all changed places as before, the bits are still others (tried){more}"
+        files = f"; files that are no text differ too: {_files(change)}" if change.files else ""
+        return f"with all changed places as before, the bits are still others (tried){more}{files}"
     if change.files:
-        return f"files that are no text differ: {printable(', '.join(change.files))}"
+        return f"files that are no text differ: {_files(change)}"
     return "no line of text differs; the mode or the name of a file may"
+
+
+def _files(change: Change) -> str:
+    return printable(", ".join(change.files))
 
 
 def facts(result: EntryResult) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from samebits._text.masking import Masker
-from samebits.commands.lock.change import _hunks, masked_change, reverted, smallest
+from samebits.commands.lock.change import masked_change, places_between, reverted, smallest
 from samebits.commands.lock.entry import (
     END,
     LockEntry,
@@ -21,9 +21,10 @@ from samebits.commands.lock.entry import (
 )
 from samebits.commands.lock.file import LockFile, check_name, default_name, read_lock, write_lock
 from samebits.commands.lock.old_code import Commit, Repository
+from samebits.commands.lock.old_commits import Locked, old_commits
 from samebits.commands.lock.outcome import Change, Hunk, Proof, RestoredSetting
 from samebits.commands.lock.settings import those_needed
-from samebits.commands.lock.trees import _moved, source_folders
+from samebits.commands.lock.trees import _moved, put, source_folders
 from samebits.comparison.step_digests import StepDigest
 from samebits.errors import SamebitsError
 from samebits.records.events import RunInfo
@@ -160,20 +161,91 @@ def test_hunks_are_the_places_that_can_have_an_effect(repository):
     """No comments, no blank lines; each can be taken back by itself."""
     new = "# about\nimport os\n\nx = 3\n\n# then\ny = 2\nz = 4\n"
     (repository.root / "a.py").write_text(new)
-    hunks = list(_hunks(repository, ("HEAD", ""), "a.py"))
+    hunks = places_between(repository, "HEAD", "").likely
     assert [(hunk.line, hunk.before, hunk.after) for hunk in hunks] == [
         (4, ("x = 1\n",), ("x = 3\n", "\n", "# then\n")),
         (8, (), ("z = 4\n",)),
     ]
     assert reverted(new, hunks[:1]) == "# about\nimport os\n\nx = 1\ny = 2\nz = 4\n"
     assert reverted(new, hunks) == "# about\nimport os\n\nx = 1\ny = 2\n"
+    everything = places_between(repository, "HEAD", "").all
+    assert reverted(new, everything) == repository.text_at("HEAD", "a.py")
 
 
 def test_a_file_that_was_added_or_removed_is_one_hunk(repository):
     """The whole file."""
     (repository.root / "a.py").unlink()
-    assert [hunk.after for hunk in _hunks(repository, ("HEAD", ""), "a.py")] == [()]
+    assert [hunk.after for hunk in places_between(repository, "HEAD", "").likely] == [()]
     assert reverted("", [Hunk("a.py", 1, ("x\n",), ())]) == "x\n"
+
+
+def test_only_a_newline_ends_a_line(repository):
+    """As git and Python count; `str.splitlines` ends lines at a form feed and in a long string, too."""
+    old = 'import os\n\f\ns = "a\u2028b\x85c"\nx = 1\ny = 2'
+    (repository.root / "a.py").write_text(old)
+    git(repository.root, "commit", "-q", "-a", "-m", "one\u2028line\x85and\x0cmore")
+    (commit,) = repository.history("-1")
+    assert (len(commit.sha), commit.subject) == (40, "one\u2028line\x85and\x0cmore")
+    new = old.replace("x = 1", "x = 3")
+    (repository.root / "a.py").write_text(new)
+    hunks = list(places_between(repository, "HEAD", "").all)
+    assert hunks == [Hunk("a.py", 4, ("x = 1\n",), ("x = 3\n",))]
+    assert reverted(new, hunks) == old
+    change = Change(None, commit, (Hunk("a.py", 3, (), ('s = "a\u2028b\x85c"\n',)),), Proof.TRIED)
+    assert masked_change(change, Masker()).hunks == change.hunks
+
+
+def test_what_can_hardly_matter_is_a_place_all_the_same(repository):
+    """A script can read a page of documentation, a blank line and its own comments; not a lock file."""
+    root = repository.root
+    for name in ("page.md", "words.txt", "samebits.lock", "samebits.lock.d/a.txt"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("one\n")
+    (root / "a.py").write_text("# about\nimport os\n\nx = 1\ny = 2\n")
+    (root / "words.txt").write_text("one\n\n")
+    git(root, "add", "-A", "-N")
+    places = places_between(repository, "HEAD", "")
+    assert [each.file for each in places.likely] == ["words.txt"]
+    assert [each.file for each in places.all] == ["a.py", "page.md", "words.txt"]
+
+
+def test_links_and_files_that_are_no_text_are_named(repository):
+    """Each may become the other; none is taken for a text that was added."""
+    root = repository.root
+    (root / "link").symlink_to("a.py")
+    (root / "data").write_bytes(b"\0")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "two")
+    for name in ("link", "data"):
+        (root / name).unlink()
+        (root / name).write_text("text\n")
+    (root / "a.py").unlink()
+    (root / "a.py").symlink_to("data")
+    places = places_between(repository, "HEAD", "")
+    assert (places.all, places.no_text) == ((), ("a.py", "data", "link"))
+
+
+def test_a_tree_is_written_without_a_change_of_what_its_links_lead_to(tmp_path):
+    """Folders that git does not track are links to the user's."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "a.txt").write_text("mine")
+    (mine / "b.txt").write_text("mine")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "folder").symlink_to(mine)
+    (tree / "link.txt").symlink_to(mine / "a.txt")
+    put(tree, "folder/a.txt", "other")
+    put(tree, "link.txt", "other")
+    put(tree, "new/c.txt", "other")
+    put(tree, "folder/b.txt", None)
+    put(tree, "new/d.txt", "other")
+    put(tree, "new/d.txt", None)
+    put(tree, "folder/nothing.txt", None)
+    assert [(tree / name).read_text() for name in ("folder/a.txt", "link.txt", "new/c.txt")] == ["other"] * 3
+    assert not (tree / "folder" / "b.txt").exists()
+    assert not (tree / "new" / "d.txt").exists()
+    assert [path.read_text() for path in sorted(mine.iterdir())] == ["mine", "mine"]
 
 
 def test_records_that_somebody_tracks_are_no_change(repository):
@@ -302,11 +374,10 @@ def test_the_commit_is_found_by_what_git_checks_out_and_tracks(tmp_path):
         "_version": sha_of("version = 1\n"),
     }
     lock = tmp_path / "samebits.lock"
-    found = made.commit_with(code, "", lock, code.values())
-    assert found is not None
+    (found,) = old_commits(made, Locked(code, {}, "", lock, code.values()))
     assert found.subject == "one"
     other = {**code, "_version": sha_of("version = 2\n")}  # as the lock had it; here it is another
-    assert made.commit_with(other, "", lock, code.values()) is None
+    assert old_commits(made, Locked(other, {}, "", lock, code.values())) == ()
     assert made.text_at(found.sha, "helper.py") == "a = 1\r\n"
 
 

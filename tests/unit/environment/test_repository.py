@@ -174,3 +174,15 @@ def test_large_files_are_known_by_digest(repository: Path) -> None:
 def test_a_deleted_file_is_part_of_the_patch(repository: Path, tmp_path: Path) -> None:
     (repository / "weights.bin").unlink()
     assert not (applied(repository, collect_patch(repository), tmp_path) / "weights.bin").exists()
+
+
+def test_the_name_of_a_branch_is_no_change(repository: Path) -> None:
+    """Whatever characters it has: some of them end a line for Python, and none for git."""
+    git(repository, "checkout", "-q", "-b", "pasted\u2028from\x85the-web")
+    facts = collect_source(repository)
+    assert facts is not None
+    assert (len(facts.commit), facts.changed) == (40, False)
+    (repository / "train.py").write_text("a = 2\n")
+    changed = collect_source(repository)
+    assert changed is not None
+    assert changed.changed

@@ -13,6 +13,7 @@ from samebits._text.masking import Masker
 from samebits.commands.lock.change import find_change, masked_change
 from samebits.commands.lock.entry import here_as_locked
 from samebits.commands.lock.old_code import Repository
+from samebits.commands.lock.old_commits import locked_tree, old_commits
 from samebits.commands.lock.operations import compared, traced
 from samebits.commands.lock.outcome import Blame, Obstacle, OldCode, Proof
 from samebits.commands.lock.recipe import explained, run, run_failure
@@ -20,7 +21,6 @@ from samebits.commands.lock.rest import with_change, with_rest
 from samebits.commands.lock.settings import settings_of_lock, those_needed
 from samebits.commands.lock.trees import Trees
 from samebits.comparison.environments import compare_environments
-from samebits.environment import table_at
 from samebits.environment.influence import Strength
 from samebits.environment.repository import is_distrusted
 from samebits.verification.user_files import refuse_other_code
@@ -79,15 +79,12 @@ def with_environments(result: EntryResult) -> EntryResult:
 def _changed_inputs(case: Case) -> EntryResult:
     """Run the old code here, to tell a change of the user's from the platform."""
     repository = Repository.of(case.lock.folder)
-    commit, obstacle = _old_commit(case, repository)
-    if repository is None or commit is None:
+    commits, obstacle = _old_commits(case, repository)
+    if repository is None or not commits:
         return without_old_code(_with_obstacle(case, obstacle))
     with tempfile.TemporaryDirectory(prefix="samebits-") as scratch:
         trees = Trees(case, repository, Path(os.path.realpath(scratch)))
-        case.announce(
-            f"the code of commit {commit.sha[:10]}, to see whether it still gives the bits of the lock"
-        )
-        old = trees.run(commit.sha, {}, inventory=True)
+        commit, old = _best_of(case, trees, commits)
         if old.failed:
             return without_old_code(_with_obstacle(case, Obstacle.OLD_CODE_FAILED))
         if not case.gives_lock(old):
@@ -100,17 +97,27 @@ def _changed_inputs(case: Case) -> EntryResult:
     return replace(result, blame=Blame.CHANGE, proof=Proof.TRIED)
 
 
-def _old_commit(case: Case, repository: Repository | None) -> tuple[Commit | None, Obstacle]:
+def _old_commits(case: Case, repository: Repository | None) -> tuple[tuple[Commit, ...], Obstacle]:
     if repository is None and shutil.which("git") is None:
-        return None, Obstacle.GIT_MISSING
+        return (), Obstacle.GIT_MISSING
     if repository is None:
-        return None, Obstacle.DISTRUSTED if is_distrusted(case.lock.folder) else Obstacle.NO_GIT
-    code, here = (
-        {name: row["sha256"] for name, row in table_at(facts, "code").items()}
-        for facts in (case.entry.environment, case.environment_here)
-    )
-    commit = repository.commit_with(code, case.entry.commit, case.lock.path, here.values())
-    return commit, Obstacle.SHALLOW if repository.is_shallow else Obstacle.NO_COMMIT
+        return (), Obstacle.DISTRUSTED if is_distrusted(case.lock.folder) else Obstacle.NO_GIT
+    locked = locked_tree(case.entry, case.environment_here, case.lock.path, repository)
+    return old_commits(repository, locked), Obstacle.SHALLOW if repository.is_shallow else Obstacle.NO_COMMIT
+
+
+def _best_of(case: Case, trees: Trees, commits: tuple[Commit, ...]) -> tuple[Commit, LockRun]:
+    """Return the first commit that gives the bits of the lock, or the first that runs, with its run."""
+    made: list[tuple[Commit, LockRun]] = []
+    for commit in commits:
+        case.announce(
+            f"the code of commit {commit.sha[:10]}, to see whether it still gives the bits of the lock"
+        )
+        old = trees.run(commit.sha, {}, inventory=True)
+        if case.gives_lock(old):
+            return commit, old
+        made.append((commit, old))
+    return next((pair for pair in made if not pair[1].failed), made[0])
 
 
 def _old_code_differs(case: Case, old: LockRun, recipe: Recipe) -> EntryResult:

@@ -5,23 +5,24 @@ from __future__ import annotations
 import ast
 import difflib
 import itertools
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from samebits.commands.lock.history import Search
+from samebits.commands.lock.old_code import WORKING_TREE
 from samebits.commands.lock.outcome import Change, Hunk, Proof
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from samebits._text.masking import Masker
+    from samebits.commands.lock.history import Gives
     from samebits.commands.lock.old_code import Commit, Repository
-
-    Gives = Callable[[str, Mapping[str, str]], bool]
 
 _MOST_RUNS = 24  # to find the lines
 _MOST_HUNKS = 5
-WORKING_TREE = ""
-"""Stands for the working tree where a commit is named."""
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _NO_CODE = (".md", ".rst", ".lock", ".gitignore", ".ipynb")
 
 
@@ -32,25 +33,78 @@ def find_change(repository: Repository, old: Commit, gives: Gives) -> Change:
         repository: of the code.
         old: a commit whose code gives the bits of the lock here; the working tree gives others.
         gives: tells whether the code of a commit, with other text for some files (by name, relative to the
-            root), gives the bits of the lock.
+            root), gives the bits of the lock; None if it does not run.
     """
-    good, bad = _first_bad(repository, old, gives)
+    step = Search(repository, gives).step_after(old)
+    good, bad = step.good, step.bad
     base = bad.sha if bad is not None else WORKING_TREE
-    names = repository.changed_files(good.sha, base)
-    hunks = tuple(hunk for name in names for hunk in _hunks(repository, (good.sha, base), name))
-    no_text = tuple(name for name in names if repository.text_at(base or WORKING_TREE, name) is None)
+    places = places_between(repository, good.sha, base)
 
     def brings_back(some: Sequence[Hunk]) -> bool:
-        texts = {each.file: repository.text_at(base, each.file) or "" for each in some}
-        return gives(
-            base, {name: reverted(text, [h for h in some if h.file == name]) for name, text in texts.items()}
-        )
+        return gives(base, _as_before(repository, (good.sha, base), some)) is True
 
-    guilty = smallest(hunks, brings_back, _MOST_RUNS)
-    if guilty:
-        return Change(bad, good, guilty, Proof.TRIED)
+    for hunks in dict.fromkeys((places.likely, places.all)):
+        guilty = smallest(hunks, brings_back, _MOST_RUNS)
+        if guilty:
+            return Change(bad, good, guilty, Proof.TRIED, relation=step.relation)
+    hunks = places.likely or places.all
     shown = hunks[:_MOST_HUNKS]
-    return Change(bad, good, shown, Proof.INFERRED, len(hunks) - len(shown), no_text[:_MOST_HUNKS])
+    others = len(places.all) - len(shown)
+    files = places.no_text[:_MOST_HUNKS]
+    return Change(bad, good, shown, Proof.INFERRED, others, files, step.relation)
+
+
+@dataclass(frozen=True)
+class Places:
+    """What differs between two trees.
+
+    Args:
+        all: every changed place in a text.
+        likely: those that can have an effect as far as their text and the name of their file tell: no
+            comments, blank lines or pages of documentation. A script can read such a file all the same.
+        no_text: names of files that are no text.
+    """
+
+    all: tuple[Hunk, ...]
+    likely: tuple[Hunk, ...]
+    no_text: tuple[str, ...]
+
+
+def places_between(repository: Repository, good: str, base: str) -> Places:
+    """Return what differs between two trees, apart from lock files.
+
+    Args:
+        repository: of both.
+        good: a commit.
+        base: a later commit; empty for the working tree.
+    """
+    names = repository.differ(good, base)
+    texts = {name: (repository.text_at(good, name), repository.text_at(base, name)) for name in names}
+    no_text = {
+        name
+        for name, both in texts.items()
+        if any(
+            text is None and repository.has(tree, name) for tree, text in zip((good, base), both, strict=True)
+        )
+    }
+    hunks = {name: tuple(_hunks(name, *texts[name])) for name in names if name not in no_text}
+    likely = tuple(
+        each for name, some in hunks.items() for each in some if not _is_idle(texts[name][1], each)
+    )
+    return Places(tuple(itertools.chain(*hunks.values())), likely, tuple(sorted(no_text)))
+
+
+def _as_before(
+    repository: Repository, trees: tuple[str, str], hunks: Sequence[Hunk]
+) -> dict[str, str | None]:
+    """Return the text of the files of some hunks, with these taken back; None for one that was not there."""
+    good, base = trees
+    return {
+        name: reverted(repository.text_at(base, name) or "", [each for each in hunks if each.file == name])
+        if repository.has(good, name)
+        else None
+        for name in dict.fromkeys(each.file for each in hunks)
+    }
 
 
 def masked_change(change: Change, masker: Masker) -> Change:
@@ -78,28 +132,7 @@ def masked_change(change: Change, masker: Masker) -> Change:
 
 
 def _masked_lines(file: str, lines: tuple[str, ...], masker: Masker) -> tuple[str, ...]:
-    return tuple(masker.file(file, "".join(lines)).splitlines(keepends=True))
-
-
-def _first_bad(repository: Repository, old: Commit, gives: Gives) -> tuple[Commit, Commit | None]:
-    """Return the last commit that gives the bits of the lock, and the next; None for the working tree.
-
-    It halves the commits between them, as `git bisect` does.
-    """
-    states: list[Commit | None] = [old, *repository.commits_since(old.sha)]
-    if repository.is_changed:
-        states.append(None)
-    good, bad = 0, len(states) - 1
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        commit = states[middle]
-        if gives(commit.sha if commit is not None else WORKING_TREE, {}):
-            good = middle
-        else:
-            bad = middle
-    last = states[good]
-    assert last is not None  # noqa: S101 - only the last state is the working tree, and it is not good
-    return last, states[bad] if bad > good else None
+    return _lines(masker.file(file, "".join(lines)))
 
 
 def smallest(
@@ -149,37 +182,40 @@ def reverted(text: str, hunks: Sequence[Hunk]) -> str:
         text: with the change.
         hunks: of this file, from top to bottom.
     """
-    lines = text.splitlines(keepends=True)
+    lines = list(_lines(text))
     for hunk in reversed(hunks):
         start = hunk.line - 1
         lines[start : start + len(hunk.after)] = hunk.before
     return "".join(lines)
 
 
-def _hunks(repository: Repository, commits: tuple[str, str], name: str) -> Iterator[Hunk]:
-    """Yield the hunks of a file that can have an effect: no comments, no blank lines."""
-    if name.endswith(_NO_CODE):
-        return
-    before, after = (repository.text_at(commit, name) for commit in commits)
-    if before is None or after is None:
-        if before is not None or after is not None:
-            yield Hunk(name, 1, _lines(before), _lines(after))
-        return
+def _hunks(name: str, before: str | None, after: str | None) -> Iterator[Hunk]:
+    """Yield the changed places of a text; of one that was added or removed the whole."""
     old, new = _lines(before), _lines(after)
+    if before is None or after is None:
+        yield Hunk(name, 1, old, new)
+        return
     for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            continue
-        hunk = Hunk(name, c + 1, old[a:b], new[c:d])
-        if not _is_idle(after, hunk):
-            yield hunk
+        if tag != "equal":
+            yield Hunk(name, c + 1, old[a:b], new[c:d])
 
 
 def _lines(text: str | None) -> tuple[str, ...]:
-    return () if text is None else tuple(text.splitlines(keepends=True))
+    """Return the lines as git and Python count them; `str.splitlines` would also end one at a form feed."""
+    return () if text is None else tuple(_LINE.findall(text))
 
 
-def _is_idle(text: str, hunk: Hunk) -> bool:
-    """Tell whether a hunk changes only comments, blank lines or layout."""
+def _is_idle(text: str | None, hunk: Hunk) -> bool:
+    """Tell whether a hunk changes only documentation, comments, blank lines or layout.
+
+    Args:
+        text: of the changed file; None for one that was removed.
+        hunk: a place in it.
+    """
+    if hunk.file.endswith(_NO_CODE):
+        return True
+    if text is None or (hunk.line == 1 and hunk.before == () and hunk.after == _lines(text)):
+        return False  # a whole file
     if not hunk.file.endswith(".py"):
         return not "".join((*hunk.before, *hunk.after)).strip()
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,17 +13,19 @@ from typing import TYPE_CHECKING
 
 from samebits.commands.commit_files import write_files
 from samebits.commands.lock.entry import DIGEST_SHOWN
-from samebits.environment.files import sha256_of
+from samebits.commands.lock.file import DEFAULT
 from samebits.environment.repository import ask_git
 from samebits.errors import SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
 _SECONDS = 60.0
-_MOST_COMMITS = 200
 _LARGEST = 1 << 20  # bytes of a text
+_LARGE_FILE = re.compile(rb"version https://git-lfs[^\n]*\n(?:[^\n]*\n)*?oid sha256:([0-9a-f]{64})\n")
+WORKING_TREE = ""
+"""Stands for the working tree where a commit is named."""
 _NO_RECORDS = f":(exclude,glob)**/{DEFAULT_FOLDER}/**"  # of samebits: no code, if somebody tracks them
 
 
@@ -71,35 +74,21 @@ class Repository:
         """True if tracked files differ from the commit that is checked out."""
         return bool((_git(self.root, "status", "--porcelain", "--untracked-files=no") or b"").strip())
 
-    def commit_with(
-        self, code: Mapping[str, str], recorded: str, lock: Path, here: Collection[str] = ()
-    ) -> Commit | None:
-        """Return a commit that has the code of a lock.
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """Tell whether a commit is in the history of another, or is that."""
+        return _git(self.root, "merge-base", "--is-ancestor", old, new) is not None
 
-        Args:
-            code: the beginning of the SHA-256 of each file of code, by name.
-            recorded: the commit that was checked out when the lock was written; code that was not committed
-                then is often in the commit that follows.
-            lock: the lock file; the commit that last changed it is tried first.
-            here: the same of the files of code as they are now: those that git does not track, such as a
-                `_version.py` that a build writes, are in no commit.
+    def bases(self, one: str, other: str) -> tuple[Commit, ...]:
+        """Return the latest commits that are in the histories of both of two commits."""
+        shas = (_git(self.root, "merge-base", "--all", one, other) or b"").decode().split()
+        return tuple(commit for sha in shas for commit in self.history("-1", sha))
 
-        Returns:
-            None if no commit among the latest ones has all these files.
-        """
-        names = {os.fsencode(name) for name in code}
-        known = {*self._contents("HEAD", names), *map(self._now, self.changed_files("HEAD"))}
-        wanted = set(code.values()) - (set(here) - known)
-        by_lock = self._log("-1", "--", str(Path(os.path.realpath(lock))))
-        candidates = [*by_lock, *self._log("-1", recorded or "HEAD"), *self._log(f"-{_MOST_COMMITS}", "HEAD")]
-        for commit in dict.fromkeys(candidates):
-            if wanted and wanted <= set(self._contents(commit.sha, names)):
-                return commit
-        return None
-
-    def commits_since(self, commit: str) -> tuple[Commit, ...]:
-        """Return the commits after one, up to the one that is checked out, the oldest first."""
-        return tuple(reversed(self._log("--first-parent", f"{commit}..HEAD")))
+    def distance(self, one: str, other: str) -> int:
+        """Return how many lines two commits differ in."""
+        words = ("diff", "--numstat", "--no-renames", "--no-ext-diff", "-z", one, other, "--", _NO_RECORDS)
+        rows = (_git(self.root, *words) or b"").split(b"\0")
+        counts = [count for row in rows if row for count in row.split(b"\t")[:2]]
+        return sum(int(count) if count.isdigit() else 1 for count in counts)
 
     def changed_files(self, first: str, second: str = "") -> tuple[str, ...]:
         """Return the names of the files that differ between two commits, or a commit and the working tree."""
@@ -108,19 +97,34 @@ class Repository:
         listed = _git(self.root, *words) or b""
         return tuple(os.fsdecode(name) for name in listed.split(b"\0") if name)
 
+    def differ(self, first: str, second: str = "") -> tuple[str, ...]:
+        """Return the names of `changed_files` without those of lock files."""
+        return tuple(name for name in self.changed_files(first, second) if not _is_lock(name))
+
+    def has(self, commit: str, name: str) -> bool:
+        """Tell whether a commit has a file, or the working tree for an empty name."""
+        return bool(self._mode(commit, name)) if commit else os.path.lexists(self.root / name)
+
     def text_at(self, commit: str, name: str) -> str | None:
-        """Return a text file of a commit, or of the working tree for an empty name; None for no text."""
-        if commit:
+        """Return a text file of a commit, or of the working tree for an empty name; None for no text.
+
+        A symbolic link is no text: to write through it would change what it leads to.
+        """
+        data = None
+        if not commit:
+            with suppress(OSError):
+                data = None if (self.root / name).is_symlink() else (self.root / name).read_bytes()
+        elif self._mode(commit, name).startswith(b"100"):
             data = _git(self.root, "cat-file", "--filters", f"{commit}:{name}")
-        else:
-            try:
-                data = (self.root / name).read_bytes()
-            except OSError:
-                data = None
         try:
             return None if data is None or b"\0" in data or len(data) > _LARGEST else data.decode()
         except UnicodeDecodeError:
             return None
+
+    def _mode(self, commit: str, name: str) -> bytes:
+        """Return what kind of file a commit has of a name, as git writes it; empty for none."""
+        row = _git(self.root, "ls-tree", "-z", "--full-tree", commit, "--", f":(literal){name}") or b""
+        return row.partition(b" ")[0]
 
     def check_out(self, commit: str, into: Path) -> Path:
         """Write the files of a commit into an empty folder, and link what git does not track.
@@ -171,33 +175,44 @@ class Repository:
             )
             yield from (os.fsdecode(name) for name in (listed or b"").split(b"\0") if name)
 
-    def _log(self, *arguments: str) -> tuple[Commit, ...]:
-        answer = _git(self.root, "log", "--no-show-signature", "--format=%H %s", *arguments) or b""
-        lines = answer.decode(errors="replace").splitlines()
-        return tuple(Commit(sha, subject) for sha, _, subject in (line.partition(" ") for line in lines))
+    def history(self, *arguments: str) -> dict[Commit, tuple[str, ...]]:
+        """Return what `git log` lists, the latest first: commits, and the names of the parents of each."""
+        words = ("log", "-z", "--no-show-signature", "--encoding=UTF-8", "--format=%H%x00%P%x00%s")
+        answer = _git(self.root, *words, *arguments) or b""
+        fields = answer.decode(errors="replace").split("\0")  # a subject can have line ends of other kinds
+        rows = zip(fields[::3], fields[1::3], fields[2::3], strict=False)
+        return {Commit(sha, subject): tuple(parents.split()) for sha, parents, subject in rows}
 
-    def _now(self, name: str) -> str:
-        """Return the beginning of the SHA-256 of a file of the working tree."""
-        return (sha256_of(str(self.root / name)) or "")[:DIGEST_SHOWN]
-
-    def _contents(self, commit: str, names: Collection[bytes]) -> Iterator[str]:
-        """Yield the beginning of the SHA-256 of each Python file of a commit, and of scripts of some names.
+    def digests(self, commit: str, chosen: Callable[[str], bool]) -> dict[str, str]:
+        """Return the beginning of the SHA-256 of files of a commit, by name.
 
         A file is what git writes at a checkout: `.gitattributes` can ask for other line ends there.
+
+        Args:
+            commit: its name.
+            chosen: tells by the name of a file whether it is wanted.
         """
-        listed = _git(self.root, "ls-tree", "-r", "-z", commit) or b""
-        for row in listed.split(b"\0"):
-            facts, _, name = row.partition(b"\t")
-            is_code = name.endswith((b".py", b".so", b".pyd")) or name.rpartition(b"/")[2] in names
-            if is_code and b" blob " in facts:
-                yield self._sha256(facts.split()[2].decode(), os.fsdecode(name))
+        listed = _git(self.root, "ls-tree", "-r", "-z", "--full-tree", commit) or b""
+        rows = (row.partition(b"\t") for row in listed.split(b"\0") if row.startswith(b"100"))
+        named = ((os.fsdecode(name), facts.split()[2].decode()) for facts, _, name in rows)
+        return {name: self._sha256(blob, name) for name, blob in named if chosen(name)}
 
     def _sha256(self, blob: str, name: str) -> str:
         if (blob, name) not in self._digests:
-            data = _git(self.root, "cat-file", "--filters", f"--path={name}", blob)
-            digest = "" if data is None else hashlib.sha256(data).hexdigest()[:DIGEST_SHOWN]
-            self._digests[blob, name] = digest
+            self._digests[blob, name] = self._hashed(blob, name)[:DIGEST_SHOWN]
         return self._digests[blob, name]
+
+    def _hashed(self, blob: str, name: str) -> str:
+        pointer = _LARGE_FILE.match(_git(self.root, "cat-file", "blob", blob) or b"")
+        if pointer is not None:  # nothing is fetched for this
+            return pointer[1].decode()
+        data = _git(self.root, "cat-file", "--filters", f"--path={name}", blob)
+        return "" if data is None else hashlib.sha256(data).hexdigest()
+
+
+def _is_lock(name: str) -> bool:
+    *folders, last = name.split("/")
+    return last == DEFAULT or f"{DEFAULT}.d" in folders
 
 
 def _git(folder: Path, *arguments: str) -> bytes | None:

@@ -82,6 +82,17 @@ class Obstacle(StrEnum):
     OLD_CODE_FAILED = "old-code-failed"
 
 
+class Relation(StrEnum):
+    """What the commit that gives the bits of the lock is to the one that does not."""
+
+    PARENT = "parent"
+    """Its only parent; of the working tree, the commit that is checked out."""
+    MERGE = "merge"
+    """One of its parents. The lines are those in which the merge differs from that one."""
+    APART = "apart"
+    """No parent: the code of the commits between them does not run, or the history was written anew."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hunk:
     """Consecutive lines of a file that a change replaced.
@@ -104,12 +115,13 @@ class Change:
     """The change that made the bits others.
 
     Args:
-        commit: that made it; None for one that is not committed.
+        commit: that made it, or up to which it was made; None for one that is not committed.
         good: the commit before it, whose bits are those of the lock.
         hunks: its parts: only those whose reversal brings the bits of the lock back, where there are some.
         proof: whether such a reversal was tried and brought them back.
         others: how many further hunks can have an effect and were not told.
         files: files that differ and are no text.
+        relation: of the good commit to the other.
     """
 
     commit: Commit | None
@@ -118,6 +130,7 @@ class Change:
     proof: Proof
     others: int = 0
     files: tuple[str, ...] = ()
+    relation: Relation = Relation.PARENT
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from samebits.commands.lock.change import WORKING_TREE
+from samebits.commands.lock.old_code import WORKING_TREE
 from samebits.commands.lock.recipe import run
 from samebits.environment import table_at
+from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,21 +38,19 @@ class Trees:
         self._scratch = scratch
         self._count = 0
 
-    def recipe(self, commit: str, texts: Mapping[str, str]) -> Recipe:
+    def recipe(self, commit: str, texts: Mapping[str, str | None]) -> Recipe:
         """Write a tree, and return the recipe of a run of it.
 
         Args:
             commit: the commit; empty for the working tree.
-            texts: other text for some files, by name relative to the root.
+            texts: other text for some files, by name relative to the root; None removes a file.
         """
         self._count += 1
         tree = self._scratch / str(self._count)
         tree.mkdir()
         folder = self._repository.check_out(commit, tree)
         for name, text in texts.items():
-            path = tree / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", newline="")
+            put(tree, name, text)
         variables = {
             "PYTHONDONTWRITEBYTECODE": "1",  # files of one size and one second have one byte code
             **self._search_path(tree),
@@ -72,17 +71,53 @@ class Trees:
         moved = [_moved(path, root, str(tree)) for path in folders]
         return {"PYTHONPATH": os.pathsep.join(dict.fromkeys(moved))} if moved else {}
 
-    def run(self, commit: str, texts: Mapping[str, str], *, inventory: bool = False) -> LockRun:
+    def run(self, commit: str, texts: Mapping[str, str | None], *, inventory: bool = False) -> LockRun:
         """Run a tree."""
         return run(self.recipe(commit, texts), f"tree-{self._count}", inventory=inventory)
 
-    def gives_lock(self, commit: str, texts: Mapping[str, str]) -> bool:
-        """Tell whether a tree gives the bits of the lock."""
+    def gives_lock(self, commit: str, texts: Mapping[str, str | None]) -> bool | None:
+        """Tell whether a tree gives the bits of the lock; None if its code does not run."""
         shown = f"commit {commit[:10]}" if commit != WORKING_TREE else "the working tree"
         self._case.announce(f"{shown} with {', '.join(texts)} as before" if texts else shown)
-        made = self.run(commit, texts)
-        shutil.rmtree(self._scratch / str(self._count), ignore_errors=True)
-        return self._case.gives_lock(made)
+        recipe = self.recipe(commit, texts)
+        try:
+            made = run(recipe, f"tree-{self._count}")
+        except SamebitsError:  # it leaves no record, or steps of several threads
+            return None
+        finally:
+            shutil.rmtree(self._scratch / str(self._count), ignore_errors=True)
+        return None if made.failed else self._case.gives_lock(made)
+
+
+def put(tree: Path, name: str, text: str | None) -> None:
+    """Write a text into a tree, or remove it; what its links lead to stays as it is.
+
+    Args:
+        tree: a folder of its own; some of what is in it can be links to the user's files.
+        name: of the file, relative to the tree.
+        text: the text; None for no file.
+    """
+    folder = tree
+    for part in name.split("/")[:-1]:
+        folder /= part
+        if folder.is_symlink():
+            _become_real(folder)
+    path = tree / name
+    if text is None or path.is_symlink():
+        path.unlink(missing_ok=True)
+    if text is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="")
+
+
+def _become_real(folder: Path) -> None:
+    """Replace a link to a folder by a folder with links to what is in the other."""
+    others = list(folder.iterdir()) if folder.is_dir() else []
+    target = folder.resolve()
+    folder.unlink()
+    folder.mkdir()
+    for other in others:
+        (folder / other.name).symlink_to(target / other.name, target_is_directory=other.is_dir())
 
 
 def source_folders(names: Iterable[str]) -> tuple[str, ...]:
