@@ -347,6 +347,8 @@ def _edit(text: str) -> str:
         (lambda folder: _rewrite(folder, _edit), "lock-edited"),
         (lambda folder: _rewrite(folder, lambda text: text.replace("= 1", "= 2", 1)), "lock-version"),
         (lambda folder: _rewrite(folder, lambda text: text.replace("version = 1", "")), "lock-damaged"),
+        (lambda folder: _rewrite(folder, lambda text: text.replace("= 1", "= 0", 1)), "lock-damaged"),
+        (lambda folder: _rewrite(folder, lambda text: text.replace("= 1", "= -1", 1)), "lock-damaged"),
         (lambda folder: _rewrite(folder, lambda text: "<<<<<<< HEAD\n" + text), "lock-damaged"),
         (lambda folder: (folder / "samebits.lock").write_bytes(b"\xff\xfe\0"), "lock-damaged"),
         (lambda folder: _rewrite(folder, lambda _: "version = 1\nrun = 3\n"), "lock-damaged"),
