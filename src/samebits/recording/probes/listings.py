@@ -74,7 +74,7 @@ def _pattern_of(frame: FrameType | None) -> Pattern:
 
 
 def _of_glob(values: dict[str, Any], *, only_folders: bool) -> Pattern:
-    """Return the pattern, given the variables of a function of `glob`; one without `pattern` takes all names."""
+    """Return the pattern, given the variables of a function of `glob`; `**` has none."""
     wanted = values.get("pattern")
     hidden = bool(values.get("include_hidden")) or (wanted is not None and wanted[:1] in (".", b"."))
     match = None if wanted is None else functools.partial(_matches, wanted)
