@@ -109,7 +109,7 @@ def test_the_digesting_of_much_data_is_shown_and_taken_away(terminal, monkeypatc
     with os.fdopen(os.dup(theirs), "w") as stream:
         monkeypatch.setattr(sys, "stderr", stream)
         show_digesting(done, 1_000_000_000, least=1000)
-        assert written(ours).decode() == f"\r\x1b[K{shown}"
+        assert written(ours).decode() == f"\r\x1b[2K{shown}"
 
 
 def test_the_digesting_of_little_data_is_not_shown(terminal, monkeypatch):
