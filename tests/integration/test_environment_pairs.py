@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from samebits.records.notes import NoteCode
 from samebits.records.reader import RecordReader
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 SCRIPT = """\
@@ -56,6 +58,8 @@ class Pair:
         options: of `samebits run`.
         arguments: of the script.
         moved: the second run is in a copy of the project in another folder.
+        host: the second run is on a host of that name; empty for the same.
+        loaded: another process is busy beside the second run.
     """
 
     fact: tuple[str, ...]
@@ -64,6 +68,8 @@ class Pair:
     options: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     moved: bool = False
+    host: str = ""
+    loaded: bool = False
 
 
 def variable(name: str, value: str) -> Pair:
@@ -80,6 +86,7 @@ LIBRARIES = (
     ("cublas", "libcublas.so.12", "packages5"),
     ("nccl", "libnccl.so.2", "packages5"),
 )
+IN_OWN_HOST = ("unshare", "--uts", "sh", "-c")  # a command follows
 PAIRS = {
     "threads": variable("OMP_NUM_THREADS", "1"),
     "mkl-threads": variable("MKL_NUM_THREADS", "1"),
@@ -130,7 +137,8 @@ PAIRS = {
     "preloaded": Pair(("variables", "LD_PRELOAD"), {"LD_PRELOAD": "libm.so.6"}),
     # Nothing that can change bits.
     "same": Pair(()),
-    "host": Pair((), {"HOSTNAME": "elsewhere", "HOST": "elsewhere"}),
+    "host": Pair((), {"HOSTNAME": "elsewhere", "HOST": "elsewhere"}, host="elsewhere"),
+    "load": Pair((), loaded=True),
     "user": Pair((), {"USER": "other", "LOGNAME": "other", "HOME": "/nowhere"}),
     "time-zone": Pair((), {"TZ": "Asia/Tokyo", "LC_ALL": "C"}),
     "folder": Pair((), moved=True),
@@ -182,10 +190,35 @@ def run(folder: Path, record: Path, pair: Pair, cache: Path) -> None:
     inherited = {name: value for name, value in os.environ.items() if name not in given}
     environment = {"PYTHONPATH": "packages", **inherited, "SAMEBITS_CACHE": str(cache), **pair.variables}
     command = [sys.executable, "-m", "samebits", "run", "--record", str(record), *pair.options, "train.py"]
-    done = subprocess.run(
-        [*command, *pair.arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    command += pair.arguments
+    if pair.host:
+        command = [*IN_OWN_HOST, f'hostname {pair.host} && exec "$@"', "sh", *command]
+    with load() if pair.loaded else contextlib.nullcontext():
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
     assert done.returncode == 0, done.stderr
+
+
+@contextlib.contextmanager
+def load() -> Iterator[None]:
+    """Keep a processor busy."""
+    spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        spinning.kill()
+        spinning.wait()
+
+
+def may_name_hosts() -> bool:
+    """Tell whether a process may have a host name of its own here."""
+    command = [*IN_OWN_HOST, "hostname elsewhere && hostname"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return False
+    return done.stdout == "elsewhere\n"
 
 
 def diff(*words: str) -> dict[str, Any]:
@@ -209,6 +242,8 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_one_difference_comes_first(name: str, base: Path, tmp_path: Path) -> None:
     pair = PAIRS[name]
+    if pair.host and not may_name_hosts():
+        pytest.skip("no process may have a host name of its own here")
     changed = pair.moved or pair.edit is not None
     project = base / "project"
     if changed:

@@ -68,4 +68,7 @@ def test_a_difference_in_a_job_is_found(tmp_path):
 
     assert result["verdict"] == "different"
     assert finding["site"]["file"].endswith("train.py")
-    assert finding["cause"] != "wall-clock"
+    lines = (tmp_path / "train.py").read_text().splitlines()
+    blamed = {finding["site"]["line"], *(each["site"]["line"] for each in finding["sources"])}
+    assert blamed & {n for n, line in enumerate(lines, 1) if "torch.seed()" in line or "randn" in line}
+    assert finding["cause"] == "unseeded-torch"

@@ -367,6 +367,42 @@ def test_reports_for_machines(project):
     assert result["ruleId"] in {rule["id"] for rule in run["tool"]["driver"]["rules"]}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="file names elsewhere are Unicode")
+def test_a_changed_file_may_have_any_name(project):
+    """Every report tells it, and the verdict is printed."""
+    name = os.fsdecode(b"caf\xe9.txt")
+    train = TRAIN.replace("lr=0.125", "lr=float(open(b'caf\\xe9.txt').read())")
+    (project / name).write_text("0.125\n")
+    commit(project, "a rate in a file", train=train)
+    assert samebits(project, "check", "--update", "train").returncode == 0
+    commit(project, "a lock")
+    (project / name).write_text("0.0625\n")
+    commit(project, "train more slowly")
+    done = samebits(project, "check", "--junit", "report.xml", "--sarif", "report.sarif")
+
+    assert done.returncode == 1, done.stderr
+    assert "DIFFERENT" in done.stdout
+    (run,) = json.loads((project / "report.sarif").read_text())["runs"]
+    place = run["results"][0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "caf%E9.txt"
+    assert "caf\\udce9.txt" in (project / "report.xml").read_text()
+
+
+def test_the_verdict_is_printed_though_no_report_can_be_written(project):
+    """A folder that goes away while the script runs."""
+    (project / "out").mkdir()
+    commit(
+        project,
+        "no folder",
+        train=TRAIN + "\nimport os\nos.path.isdir('out') and os.rmdir('out')\nopen('out', 'w')\n",
+    )
+    done = samebits(project, "check", "--quick", "--sarif", "out/report.sarif")
+
+    assert done.returncode == 2, done.stderr
+    assert "cannot write the report" in done.stderr
+    assert "train  identical   6 steps" in done.stdout
+
+
 def test_a_run_that_fails_is_not_judged(project):
     """Its error is told."""
     commit(project, "a bug", train=TRAIN.replace("lr=0.125", "lr=nothing"))
@@ -399,6 +435,8 @@ def _edit(text: str) -> str:
         (lambda folder: _rewrite(folder, _edit), "lock-edited"),
         (lambda folder: _rewrite(folder, lambda text: text.replace("= 1", "= 2", 1)), "lock-version"),
         (lambda folder: _rewrite(folder, lambda text: text.replace("version = 1", "")), "lock-damaged"),
+        (lambda folder: _rewrite(folder, lambda text: text.replace("= 1", "= 0", 1)), "lock-damaged"),
+        (lambda folder: _rewrite(folder, lambda text: text.replace("= 1", "= -1", 1)), "lock-damaged"),
         (lambda folder: _rewrite(folder, lambda text: "<<<<<<< HEAD\n" + text), "lock-damaged"),
         (lambda folder: (folder / "samebits.lock").write_bytes(b"\xff\xfe\0"), "lock-damaged"),
         (lambda folder: _rewrite(folder, lambda _: "version = 1\nrun = 3\n"), "lock-damaged"),

@@ -61,7 +61,6 @@ def check_lock(options: argparse.Namespace) -> int:
         results = _checked(lock, entries, how, options)
     finally:
         phases.clear()
-    _write_reports(options, lock, results)
     verdict = next(
         (each for each in _ORDER if any(result.verdict == each for result in results)), "identical"
     )
@@ -69,6 +68,7 @@ def check_lock(options: argparse.Namespace) -> int:
         write(lock_json.render(results, verdict), sys.stdout)
     else:
         write(lock_text.render(results, style_of(sys.stdout), os.getcwd()), sys.stdout)
+    _write_reports(options, lock, results)
     passed = options.state_only and all(_is_same_state(each) for each in results)
     return EXIT_IDENTICAL if passed else STATUS[verdict]
 

@@ -110,7 +110,8 @@ class CheckCommand:
             recorded = reader.info
         fresh = self._run_again(options, recorded)
         result = verify_records(options.golden, str(fresh))
-        told = None if options.json else FirstAnswer(style_of(sys.stdout), os.getcwd())
+        style = style_of(sys.stdout, state_only=options.state_only)
+        told = None if options.json else FirstAnswer(style, os.getcwd())
         status = print_result(result, told, verbose=options.verbose, state_only=options.state_only)
         if told is not None and result.comparison.verdict == "different":
             write(_environments(options.golden, recorded, fresh, result), sys.stdout)

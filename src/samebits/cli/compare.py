@@ -109,7 +109,8 @@ class CompareCommand:
                 launches, as_json=options.json, verbose=options.verbose, state_only=options.state_only
             )
         result = verify_records(options.first, options.second)
-        told = None if options.json else FirstAnswer(style_of(sys.stdout), os.getcwd())
+        style = style_of(sys.stdout, state_only=options.state_only)
+        told = None if options.json else FirstAnswer(style, os.getcwd())
         status = print_result(result, told, verbose=options.verbose, state_only=options.state_only)
         if page is not None:
             _write_page(result, page)

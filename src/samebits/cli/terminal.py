@@ -36,12 +36,17 @@ def write(text: str, stream: TextIO) -> None:
     print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
-def style_of(stream: TextIO) -> Style:
-    """Colour only on a terminal and without NO_COLOR; width of the terminal, at most 100."""
+def style_of(stream: TextIO, *, state_only: bool = False) -> Style:
+    """Colour only on a terminal and without NO_COLOR; width of the terminal, at most 100.
+
+    Args:
+        stream: where the text goes.
+        state_only: see `Style`.
+    """
     is_terminal = stream.isatty()
     colour = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     columns = shutil.get_terminal_size((_WIDEST, 24)).columns
-    return Style(colour=colour, width=max(40, min(columns, _WIDEST)))
+    return Style(colour=colour, width=max(40, min(columns, _WIDEST)), state_only=state_only)
 
 
 _MOST_SEEDS = 8

@@ -174,7 +174,8 @@ class VerifyCommand:
         page = None if options.html is None else check_page(options.html)
         request = _request(options)
         phases = Phases(sys.stderr) if request.progress else None
-        told = None if options.json else FirstAnswer(style_of(sys.stdout), os.getcwd())
+        style = style_of(sys.stdout, state_only=options.state_only)
+        told = None if options.json else FirstAnswer(style, os.getcwd())
         try:
             with chosen_executor(options) as executor:
                 tools = Tools(run_jobs=partial(run_jobs, executor=executor))

@@ -144,14 +144,15 @@ def status_text(parts: list[str]) -> str:
     return " · ".join(parts)
 
 
-def show_digesting(done: int, total: int) -> None:
+def show_digesting(done: int, total: int, *, least: int = _WORTH_SHOWING) -> None:
     """Show on a terminal how much data was digested at the end of a run, if that takes long.
 
     Args:
         done: bytes so far.
         total: bytes in all.
+        least: of fewer bytes nothing is shown.
     """
-    if total < _WORTH_SHOWING or not sys.stderr.isatty():
+    if total < least or not sys.stderr.isatty():
         return
     share = f"{done / total:.0%} of {total / 1e9:.1f} GB"
     shown = f"samebits: digesting the data that was read, {share} (Ctrl-C skips it)" if done < total else ""

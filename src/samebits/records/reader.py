@@ -204,7 +204,7 @@ class RecordReader:
                 reads += heads[_schema.KIND_OFFSET :: _schema.HEAD.size].count(_READ)
                 if _STEP in heads[_schema.KIND_OFFSET :: _schema.HEAD.size]:
                     steps.update(
-                        head[0]
+                        head[1]
                         for head in _schema.HEAD.iter_unpack(heads)
                         if head[9] == _STEP and self._tables.texts.get(head[2]) != END
                     )

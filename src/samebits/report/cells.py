@@ -14,7 +14,6 @@ from samebits.report.calls import report_on
 from samebits.report.remedy import shown_site
 from samebits.report.style import Style
 from samebits.report.vocabulary import some_names
-from samebits.verification.repeated_calls import passes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +56,7 @@ def verdict_on_cell(
         state_only: values that are only read out may differ.
         records: folder of the records, which are gone.
     """
-    style = Style(interface=Interface.ASSERTION if state_only else Interface.CELL)
+    style = Style(interface=Interface.CELL, state_only=state_only)
     lines = [report_on(result, style, removed=Path(records), cells=cells)]
     identical = result.comparison.identical
     failed = result.comparison.verdict == "not_judged"
@@ -68,8 +67,6 @@ def verdict_on_cell(
             lines += style.wrap(
                 f"note: not put back before run 2: {text.format(some_names(names))}", hanging=6
             )
-    if not identical and passes(result, state_only=state_only):
-        lines.append("With --state-only this counts as identical.")
     if identical:
         lines += style.wrap(f"note: {_ALWAYS}", hanging=6)
     return as_in_tracebacks("\n".join(lines))

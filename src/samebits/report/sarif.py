@@ -82,7 +82,7 @@ def _places(result: EntryResult, root: str, folder: str) -> Iterator[tuple[str, 
 
 
 def _location(file: str, line: int) -> dict[str, Any]:
-    uri = quote(file.replace(os.sep, "/"))
+    uri = quote(os.fsencode(file.replace(os.sep, "/")))  # a name need not be UTF-8
     return {
         "physicalLocation": {
             "artifactLocation": {"uri": uri, "uriBaseId": "%SRCROOT%"},

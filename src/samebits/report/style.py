@@ -22,11 +22,13 @@ class Style:
         colour: use ANSI colours.
         width: columns.
         interface: whose options the text names.
+        state_only: values that are only read out do not count for the verdict.
     """
 
     colour: bool = False
     width: int = 100
     interface: Interface = Interface.COMMAND
+    state_only: bool = False
 
     def paint(self, text: str, *names: str) -> str:
         """Return the text in these colours (`bold`, `dim`, `red`, `green`, `yellow`), if there are any."""

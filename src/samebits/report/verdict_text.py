@@ -31,7 +31,10 @@ _READS = {"repr": "printed", "format": "formatted"}
 
 def verdict_lines(result: Verification, style: Style) -> list[str]:
     """Return the verdict in a sentence."""
-    return headline(result.comparison.verdict, answer(result), style)
+    comparison = result.comparison
+    if style.state_only and comparison.verdict == "different" and comparison.state == "identical":
+        return headline("identical", f"{answer(result)}; --state-only leaves that out", style)
+    return headline(comparison.verdict, answer(result), style)
 
 
 def answer(result: Verification) -> str:
@@ -55,7 +58,8 @@ def reported_lines(comparison: Comparison, style: Style, sources: Sources) -> li
         lines += _line(finding, style, sources)
     if len(listed) > _MOST:
         lines.append(f"  ... and {len(listed) - _MOST} more{style.interface.only(' (--json lists all)')}")
-    return [*lines, "", *style.wrap(_hint(comparison, sources.folder, style.interface), hanging=2)]
+    leaving_out = "" if style.state_only else _LEAVING_OUT.get(style.interface, "")
+    return [*lines, "", *style.wrap(_hint(comparison, sources.folder) + leaving_out, hanging=2)]
 
 
 def _line(finding: Finding, style: Style, sources: Sources) -> list[str]:
@@ -67,13 +71,13 @@ def _line(finding: Finding, style: Style, sources: Sources) -> list[str]:
     return [line, *quotation(origin.site, sources, style)]
 
 
-def _hint(comparison: Comparison, folder: str, interface: Interface) -> str:
-    """Say what a value that is only reported may be, and how to leave it out of the verdict."""
+def _hint(comparison: Comparison, folder: str) -> str:
+    """Say what a value that is only reported may be."""
     sites = [finding.origin.site for finding in comparison.findings if finding.cause == Cause.WALL_CLOCK]
     times = ", ".join(dict.fromkeys(shown_site(site, folder) for site in sites if site is not None))
     what = f"The time taken at {times} is only reported: a log value. " if times else ""
     rest = "Nothing that was trained or saved depends on these values."
-    return f"hint: {what}{rest}{_LEAVING_OUT.get(interface, '')}"
+    return f"hint: {what}{rest}"
 
 
 def _identical(result: Verification) -> str:

@@ -85,8 +85,11 @@ def exit_note(runs: tuple[ScriptRun, ScriptRun], target: Target) -> Note | None:
 
 
 def script_name(target: Target) -> str:
-    """Return the name of the script for a message."""
-    return target.script if target.script is not None else f"module {target.module}"
+    """Return the name of the script for a message; a module of samebits runs a function of the user."""
+    if target.script is not None:
+        return target.script
+    own = (target.module or "").startswith("samebits.")
+    return "the function" if own else f"module {target.module}"
 
 
 def _has_ops(*runs: ScriptRun) -> bool:

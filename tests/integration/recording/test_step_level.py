@@ -125,6 +125,48 @@ def test_several_optimizers_and_models_are_named_apart(tmp_path):
     assert len(set(names(steps[0], "param"))) == 4
 
 
+@pytest.mark.parametrize(
+    ("backwards", "optimizers", "steps"),
+    [
+        (1, 2, 3),  # one pass, two optimizers
+        (2, 1, 3),  # gradients of two passes
+        (2, 2, 3),
+    ],
+)
+def test_a_record_counts_its_steps_as_its_events_do(tmp_path, model, backwards, optimizers, steps):
+    """Accumulated gradients and several optimizers after one pass make one step."""
+    made = [torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(optimizers)]
+    with record(tmp_path / "a.sbr") as path:
+        for _ in range(3):
+            for _ in range(backwards):
+                model(torch.arange(6.0).reshape(2, 3)).sum().backward()
+            for optimizer in made:
+                optimizer.step()
+    events = [event for event in events_of(path, "step") if event.op != "end"]
+
+    with RecordReader(path) as reader:
+        counts = {reader.n_steps(), reader.info.steps, len({event.step for event in events})}
+    assert counts == {steps}
+
+
+def test_an_optimizer_with_a_closure_makes_one_step_for_each_call(tmp_path, model):
+    """LBFGS runs the closure several times in one call."""
+    optimizer = torch.optim.LBFGS(model.parameters(), lr=0.01, max_iter=3)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(torch.arange(6.0).reshape(2, 3)).square().sum()
+        loss.backward()
+        return loss
+
+    with record(tmp_path / "a.sbr") as path:
+        for _ in range(2):
+            optimizer.step(closure)
+
+    with RecordReader(path) as reader:
+        assert (reader.n_steps(), reader.info.steps) == (2, 2)
+
+
 def test_hand_written_updates_are_steps_at_the_end_of_backward(tmp_path):
     """Without an optimizer, bare leaves are found in the graph."""
     weight = torch.ones(3, requires_grad=True)

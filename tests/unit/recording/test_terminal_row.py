@@ -6,11 +6,12 @@ import fcntl
 import os
 import pty
 import struct
+import sys
 import termios
 
 import pytest
 
-from samebits.recording.terminal_row import StatusRow, can_show
+from samebits.recording.terminal_row import StatusRow, can_show, show_digesting
 
 
 @pytest.fixture
@@ -93,3 +94,27 @@ def test_neither_files_nor_small_or_dumb_terminals_have_such_a_row(terminal, tmp
     assert not can_show({"TERM": "xterm"}, theirs)
     with (tmp_path / "data").open("wb") as file:
         assert not can_show({"TERM": "xterm"}, file.fileno())
+
+
+@pytest.mark.parametrize(
+    ("done", "shown"),
+    [
+        (250_000_000, "samebits: digesting the data that was read, 25% of 1.0 GB (Ctrl-C skips it)"),
+        (1_000_000_000, ""),
+    ],
+)
+def test_the_digesting_of_much_data_is_shown_and_taken_away(terminal, monkeypatch, done, shown):
+    """A small threshold stands for what takes long."""
+    ours, theirs = terminal
+    with os.fdopen(os.dup(theirs), "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        show_digesting(done, 1_000_000_000, least=1000)
+        assert written(ours).decode() == f"\r\x1b[2K{shown}"
+
+
+def test_the_digesting_of_little_data_is_not_shown(terminal, monkeypatch):
+    ours, theirs = terminal
+    with os.fdopen(os.dup(theirs), "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        show_digesting(10, 100)
+        assert written(ours) == b""

@@ -365,6 +365,21 @@ def test_values_that_only_differ_where_they_are_reported_are_listed_once(tmp_pat
     assert "first difference" not in shown
 
 
+def test_values_that_are_left_out_do_not_make_the_headline(tmp_path):
+    """With `--state-only` the verdict, the status and the page say the same."""
+    shown = text.render(_reported(), Style(state_only=True), str(tmp_path))
+    headline = (
+        "identical: the training is identical at every step; 1 reported value differs; --state-only leaves "
+        "that out"
+    )
+    assert " ".join(shown.split()).startswith(headline)
+    assert "  train.py:3 in training_step (item; it differs in 2 steps)\n" in shown
+    assert "With --state-only" not in shown
+
+    differs = text.render(different(finding("train.py")), Style(state_only=True), str(tmp_path))
+    assert differs.startswith("different: ")
+
+
 @pytest.mark.parametrize(
     ("interface", "hint"),
     [

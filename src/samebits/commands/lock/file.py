@@ -121,6 +121,8 @@ def _entries(path: Path, document: dict[str, Any]) -> dict[str, LockEntry]:
     version = document.get("version")
     if not isinstance(version, int) or isinstance(version, bool):
         raise _damaged(path, "it has no version")
+    if version < 1:
+        raise _damaged(path, f"there is no version {version}")
     if version > VERSION:
         message = (
             f"{printable(str(path))} is of version {version}, and this samebits reads version {VERSION}; "

@@ -249,63 +249,6 @@ def _contents(path: str, read: tuple[Callable[..., Any], ...]) -> bytes:
         close_file(descriptor)
 
 
-def scan(function: Any, op: str, log: DrawLog) -> Any:
-    """Return a proxy of `os.scandir` that records the order of the entries once the last one is taken."""
-
-    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        try:
-            entries = function(*args, **kwargs)
-        except BaseException as error:
-            leave_no_line(error)
-            raise
-        asked = log.asker(calling_frame(), op) if log.active else None
-        if asked is None:
-            return entries
-        return Entries(entries, functools.partial(log.at, asked[1], log.site(asked[0])))
-
-    return proxy_of(function, call)
-
-
-class Entries:
-    """A proxy of the iterator that `os.scandir` gives.
-
-    Args:
-        entries: the iterator.
-        done: told of the names, in order.
-    """
-
-    def __init__(self, entries: Any, done: Callable[[list[Any]], None]) -> None:
-        self._entries = entries
-        self._done: Callable[[list[Any]], None] | None = done
-        self._names: list[Any] = []
-
-    def __iter__(self) -> Entries:
-        return self
-
-    def __next__(self) -> Any:
-        try:
-            entry = next(self._entries)
-        except BaseException as error:
-            leave_no_line(error)
-            self.close()
-            raise
-        self._names.append(entry.name)
-        return entry
-
-    def __enter__(self) -> Entries:  # noqa: PYI034 - `Self` is new in Python 3.11
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the directory and pass on the names that were seen."""
-        self._entries.close()
-        done, self._done = self._done, None
-        if done is not None:
-            done(self._names)
-
-
 def watch_futures(module: Any, patches: Patches, log: DrawLog) -> None:
     """Record the order in which futures complete, given `concurrent.futures`."""
     base = sys.modules["concurrent.futures._base"]

@@ -29,13 +29,13 @@ from samebits.recording.probes.draw_functions import (
 )
 from samebits.recording.probes.draw_log import DrawLog
 from samebits.recording.probes.draw_system import (
-    scan,
     watch_facts,
     watch_files,
     watch_futures,
     watch_pools,
     watch_queues,
 )
+from samebits.recording.probes.listings import scan
 from samebits.rng.sources.python_random import python_state_address
 
 if TYPE_CHECKING:
