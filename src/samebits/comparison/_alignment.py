@@ -236,7 +236,7 @@ class _Unmatched:
     def __init__(self, a: Stream, b: Stream) -> None:
         self._streams = a, b
         several = any(keys.bare != keys.loose for stream in (a, b) for keys in stream.keys)
-        self._levels = slice(2, 5 if several else 4)
+        self._levels = 5 if several else 4
         self._rows = list(range(len(a.seqs))), list(range(len(b.seqs)))
         self.pairs: dict[int, int] = {}
 
@@ -254,11 +254,11 @@ class _Unmatched:
         self._take(pairs)
 
     def match_in_order(self, wanted: Callable[[str], bool]) -> None:
-        """Align the events of some threads by shape and location, in order; last without lines of changed code.
+        """Align the events of some threads by shape and location, in order.
 
         The pairs so far say between which events the others lie; but a log line that one run wrote earlier
         than the other misleads. So the alignment is made with and without them, and the one that matches more
-        counts.
+        counts. Events of changed code that have no line in common are aligned last, without their lines.
         """
         a, b = self._streams
         rows_a = [i for i in self._rows[0] if wanted(a.threads[i])]
@@ -275,8 +275,8 @@ class _Unmatched:
         for a0, a1, b0, b1 in _gaps(anchors, (0, len(a.seqs), 0, len(b.seqs))):
             inside_a = rows_a[bisect_left(rows_a, a0) : bisect_left(rows_a, a1)]
             inside_b = rows_b[bisect_left(rows_b, b0) : bisect_left(rows_b, b1)]
-            levels = self._levels
-            pairs = align_levels([a.keys[i][levels] for i in inside_a], [b.keys[j][levels] for j in inside_b])
+            end = self._levels
+            pairs = align_levels([a.keys[i][2:end] for i in inside_a], [b.keys[j][2:end] for j in inside_b])
             matched.update({inside_a[i]: inside_b[j] for i, j in pairs})
         return matched
 

@@ -160,7 +160,12 @@ def relocated_view(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
         next((cache.get(seq) for seq in cache.nearby.views(link.memory, last)), None)
         for cache, link, last in zip(caches, links, before, strict=True)
     )
-    if a is None or b is None or (a.op, site_key(a.site)) != (b.op, site_key(b.site)) or a.arguments == b.arguments:
+    if (
+        a is None
+        or b is None
+        or (a.op, site_key(a.site)) != (b.op, site_key(b.site))
+        or a.arguments == b.arguments
+    ):
         return None
     return None if differing_inputs(a, b) else (a, b)
 
