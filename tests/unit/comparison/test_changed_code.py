@@ -98,7 +98,12 @@ def test_the_first_difference_is_the_first_operation_whose_bits_differ(edit):
     result = compare(version(train()), version(train("0.2"), *edit))
 
     origin = result.findings[0].origin
-    assert (result.verdict, origin.op, origin.step, origin.site.line) == ("different", "aten::add_.Tensor", 0, 14)
+    assert (result.verdict, origin.op, origin.step, origin.site.line) == (
+        "different",
+        "aten::add_.Tensor",
+        0,
+        14,
+    )
     there = place(Site("", 14, "main"), edit[0])
     assert origin.other_site in ((None,) if there.line == 14 else (there,))
     assert [finding.origin.op for finding in result.findings] == ["aten::add_.Tensor"]
@@ -111,7 +116,9 @@ def test_an_edit_without_effect_leaves_nothing_to_tell(edit, level):
     result = judge(a, b)
 
     assert result.verdict == "identical"
-    assert not [text for text in notes_of(result) if "run has" in text or ":" in text and "code of" not in text]
+    assert not [
+        text for text in notes_of(result) if "run has" in text or (":" in text and "code of" not in text)
+    ]
     first, second = on_common_lines(a, b)
     keys = [[site_key(event.site) for event in record.events()] for record in (first, second)]
     assert keys[0] == keys[1]
