@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from samebits.comparison._sites import is_paired, site_key
 from samebits.comparison.ops import decisive_tensors, positions
 from samebits.recording.state_equality import NUMBER
 from samebits.records.kinds import EventKind, Role
@@ -15,13 +15,7 @@ from samebits.records.kinds import EventKind, Role
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from samebits._runtime.frames import Site
     from samebits.records.events import Event, TensorInfo
-
-
-def site_key(site: Site | None) -> tuple[str, int, str] | None:
-    """Return a site without its folder: two runs may have been started from copies in two folders."""
-    return None if site is None else (os.path.basename(site.file), site.line, site.function)
 
 
 class Keys(NamedTuple):
@@ -33,12 +27,15 @@ class Keys(NamedTuple):
         given: with the arguments and the digests of what an op read; `whole` where it read nothing.
         shaped: with dtypes and shapes.
         loose: only the location in the program.
+        bare: the same without a line of code that is not the same in both runs, which may do in one line what
+            the other version does in several.
     """
 
     whole: int
     given: int
     shaped: int
     loose: int
+    bare: int
 
 
 class Keyer:
@@ -61,22 +58,34 @@ class Keyer:
     def loose(self, event: Event) -> int:
         """Return the key of a location in the program: kind, op, site, forward site and module."""
         site, forward = (_once(self._sites, site, site_key) for site in (event.site, event.forward_site))
-        module = event.module if self._numbered else NUMBER.sub("", event.module)
-        return hash((event.kind, event.op, site, forward, module))
+        return hash((event.kind, event.op, site, forward, self._module(event)))
 
     def keys(self, event: Event) -> Keys:
         """Return all keys of an event."""
         loose = self.loose(event)
+        bare = self._bare(event, loose)
         shaped = hash((loose, _once(self._layouts, event.tensors, _layout)))
         if event.kind != EventKind.OP:
             whole = hash((shaped, event.arguments, event.digests))
-            return Keys(whole, whole, shaped, loose)
+            return Keys(whole, whole, shaped, loose, bare)
         digests = event.digests
         read = tuple([digests[i] for i in decisive_tensors(event)])
         made = tuple([digests[i] for i in positions(event, Role.OUT)])
         whole = hash((shaped, event.arguments, read, made))
         given_key = hash((shaped, event.arguments, read)) if read else whole
-        return Keys(whole, given_key, shaped, loose)
+        return Keys(whole, given_key, shaped, loose, bare)
+
+    def _bare(self, event: Event, loose: int) -> int:
+        if not (is_paired(event.site) or is_paired(event.forward_site)):
+            return loose
+        sites = [
+            None if is_paired(site) else _once(self._sites, site, site_key)
+            for site in (event.site, event.forward_site)
+        ]
+        return hash((event.kind, event.op, *sites, self._module(event)))
+
+    def _module(self, event: Event) -> str:
+        return event.module if self._numbered else NUMBER.sub("", event.module)
 
 
 def _layout(tensors: tuple[TensorInfo, ...]) -> int:
@@ -226,6 +235,8 @@ class _Unmatched:
 
     def __init__(self, a: Stream, b: Stream) -> None:
         self._streams = a, b
+        several = any(keys.bare != keys.loose for stream in (a, b) for keys in stream.keys)
+        self._levels = 5 if several else 4
         self._rows = list(range(len(a.seqs))), list(range(len(b.seqs)))
         self.pairs: dict[int, int] = {}
 
@@ -247,7 +258,7 @@ class _Unmatched:
 
         The pairs so far say between which events the others lie; but a log line that one run wrote earlier
         than the other misleads. So the alignment is made with and without them, and the one that matches more
-        counts.
+        counts. Events of changed code that have no line in common are aligned last, without their lines.
         """
         a, b = self._streams
         rows_a = [i for i in self._rows[0] if wanted(a.threads[i])]
@@ -264,7 +275,8 @@ class _Unmatched:
         for a0, a1, b0, b1 in _gaps(anchors, (0, len(a.seqs), 0, len(b.seqs))):
             inside_a = rows_a[bisect_left(rows_a, a0) : bisect_left(rows_a, a1)]
             inside_b = rows_b[bisect_left(rows_b, b0) : bisect_left(rows_b, b1)]
-            pairs = align_levels([a.keys[i][2:] for i in inside_a], [b.keys[j][2:] for j in inside_b])
+            end = self._levels
+            pairs = align_levels([a.keys[i][2:end] for i in inside_a], [b.keys[j][2:end] for j in inside_b])
             matched.update({inside_a[i]: inside_b[j] for i, j in pairs})
         return matched
 

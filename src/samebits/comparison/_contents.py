@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from samebits.comparison._data_flow import Point
+from samebits.comparison._sites import site_key
 from samebits.comparison.ops import attaches_memory, differing_inputs, positions
 from samebits.records.kinds import EventKind, Role
 
@@ -159,7 +160,12 @@ def relocated_view(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
         next((cache.get(seq) for seq in cache.nearby.views(link.memory, last)), None)
         for cache, link, last in zip(caches, links, before, strict=True)
     )
-    if a is None or b is None or (a.op, a.site) != (b.op, b.site) or a.arguments == b.arguments:
+    if (
+        a is None
+        or b is None
+        or (a.op, site_key(a.site)) != (b.op, site_key(b.site))
+        or a.arguments == b.arguments
+    ):
         return None
     return None if differing_inputs(a, b) else (a, b)
 

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
-from samebits.comparison._alignment import site_key
 from samebits.comparison._generator_states import differing_seeds
+from samebits.comparison._sites import site_key
 from samebits.comparison.draw_pairs import DrawPair, differing_draws
 from samebits.comparison.environments import facts_behind, threads_per_op
 from samebits.comparison.evidence import Evidence, EvidenceCode

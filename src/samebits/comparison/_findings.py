@@ -40,7 +40,7 @@ def finding(
         inputs=descriptions(event, Role.IN, Role.RNG), outputs=values_of(event),
         events=(a.seq if a else None, b.seq if b else None), positions=differing,
         other_site=other.site if other and other.site != event.site else None,
-        other_op=other.op if other and other.op != event.op else None,
+        other_op=other.op if other and other.op != event.op else None, of_second=a is None,
     )  # fmt: skip
     return Finding(origin, Diagnosis(cause, evidence))
 
@@ -143,6 +143,7 @@ def control_flow(a: Event | None, b: Event | None, *, of_second: bool) -> Findin
         events=(a.seq if a else None, b.seq if b else None),
         other_site=other.site if other and other.site != result.origin.site else None,
         other_op=other.op if other and other.op != result.origin.op else None,
+        of_second=of_second,
     )
     return replace(result, origin=origin)
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
+from samebits.comparison._sites import site_key
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.ops import input_digests, positions
 from samebits.records.events import EARLIER, GIVEN
@@ -198,7 +199,7 @@ class DrawBlame:
             moved = Evidence.of(EvidenceCode.MOVED_UNSEEN, seeds[0].arguments, seeds[0].site)
             return Blame(*ops, Cause.UNKNOWN, OriginKind.RNG, (line, moved))
         a, b = before
-        if (a.op, a.site, a.module) != (b.op, b.site, b.module):
+        if (a.op, site_key(a.site), a.module) != (b.op, site_key(b.site), b.module):
             parted = Evidence.of(EvidenceCode.DREW_ELSEWHERE, a.site, a.op, b.site, b.op)
             return Blame(a, b, Cause.UNKNOWN, OriginKind.CONTROL_FLOW, (line, parted))
         return _same_draw(a, b, ops, line)

@@ -7,12 +7,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from samebits.causes import cause_of_draw, specification_of
+from samebits.comparison._sites import same_line
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import Diagnosis, Finding, Origin, describe, values_of
 from samebits.records.kinds import EventKind
 from samebits.rng.sources import TORCH
 
 if TYPE_CHECKING:
+    from samebits._runtime.frames import Site
     from samebits.comparison._survey import StepDifference, Survey
     from samebits.comparison.lookup import Record
     from samebits.comparison.states import TensorPair
@@ -99,6 +101,8 @@ def _of_state(pairs: list[TensorPair], step: int) -> Finding:
         outputs=tuple(describe(tensor.info) for tensor in shown if tensor),
         events=(first.a.event.seq if first.a else None, first.b.event.seq if first.b else None),
         positions=tuple(pair.a.position for pair in pairs if pair.a and pair.b),
+        other_site=_other_line(first.a.event, first.b.event) if first.a and first.b else None,
+        of_second=first.a is None,
     )
     return Finding(origin, Diagnosis(evidence=tuple(lines[:5])))
 
@@ -113,8 +117,13 @@ def value_finding(a: Record, b: Record, seq_a: int, seq_b: int) -> Finding:
         outputs=values_of(first),
         events=(seq_a, seq_b),
         positions=positions,
+        other_site=_other_line(first, second),
     )
     return Finding(origin, Diagnosis(evidence=_shape_evidence(first, second)))
+
+
+def _other_line(a: Event, b: Event) -> Site | None:
+    return None if same_line(a.site, b.site) else b.site
 
 
 def _differing_positions(a: Event, b: Event) -> tuple[int, ...]:

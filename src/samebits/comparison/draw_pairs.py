@@ -9,9 +9,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, cause_of_draw, specification_of
-from samebits.comparison._alignment import site_key
+from samebits.comparison._sites import site_key
 from samebits.comparison._survey import last_steps
 from samebits.comparison._threads import survey_runs
+from samebits.comparison.changed_code import on_common_lines
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import Source
 from samebits.recording.sites import LibraryCall
@@ -176,6 +177,7 @@ def draws_before(a: Record, b: Record, excluded: Collection[str] = ()) -> tuple[
         b: the second.
         excluded: names of state tensors that are left out.
     """
+    a, b = on_common_lines(a, b)
     survey = survey_runs(a, b, excluded, to_first=True)
     pairs = differing_draws((a, b), survey.first_span, last_steps(a, b, survey))
     first = survey.first.a.first if survey.first is not None and not survey.several_threads else 0

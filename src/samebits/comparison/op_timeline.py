@@ -10,6 +10,7 @@ from samebits._text.str_enum import StrEnum
 from samebits.comparison._alignment import Keyer
 from samebits.comparison._survey import last_steps
 from samebits.comparison._threads import survey_runs
+from samebits.comparison.changed_code import on_common_lines
 from samebits.comparison.difference import captured_difference
 from samebits.comparison.lookup import Lookup
 from samebits.comparison.ops import allocates, differing_inputs, positions
@@ -111,11 +112,12 @@ def op_timeline(
     """
     if Level.STEP in (a.info.level, b.info.level):
         return None
-    survey = survey_runs(a, b, excluded, to_first=True)
-    last = last_steps(a, b, survey)
-    lookup = Lookup(a, b, survey.first_span, last, Keyer(numbered=not survey.several_threads))
+    first, second = on_common_lines(a, b)
+    survey = survey_runs(first, second, excluded, to_first=True)
+    last = last_steps(first, second, survey)
+    lookup = Lookup(first, second, survey.first_span, last, Keyer(numbered=not survey.several_threads))
     measuring, chosen = _Measuring(a, b), _Chosen()
-    for event in a.events((EventKind.OP,), max(0, last[0] - _LEAD_STEPS), last[0]):
+    for event in first.events((EventKind.OP,), max(0, last[0] - _LEAD_STEPS), last[0]):
         if not chosen.is_full:
             chosen.add(_point(event, lookup, measuring, origins))
         else:
@@ -124,7 +126,7 @@ def op_timeline(
     if not points:
         return None
     start = points[0].step
-    extra = _only_in_b(lookup, b.events((EventKind.OP,), lookup.step_in_b(start), last[1]))
+    extra = _only_in_b(lookup, second.events((EventKind.OP,), lookup.step_in_b(start), last[1]))
     return OpTimeline(points, start, points[-1].step, measuring.measured, chosen.left_out, extra)
 
 

@@ -32,8 +32,10 @@ from samebits.comparison._data_flow import (
 )
 from samebits.comparison._draw_evidence import DrawEvidence
 from samebits.comparison._generator_states import DrawBlame
+from samebits.comparison._sites import site_key
 from samebits.comparison._survey import last_steps
 from samebits.comparison._threads import survey_runs
+from samebits.comparison.changed_code import on_common_lines
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.lookup import Lookup
 from samebits.comparison.ops import (
@@ -83,6 +85,7 @@ def find_origins(
             are no evidence for other origins.
         until: value of `time.monotonic` at which the search stops with what it has; None for no limit.
     """
+    a, b = on_common_lines(a, b)
     survey = survey_runs(a, b, excluded, to_first=True)
     last = last_steps(a, b, survey)
     reads = read_points(a, b, survey)
@@ -375,7 +378,7 @@ def _threads(reader: Event, *writers: Event | None) -> set[str]:
 
 def _writing_threads(reader: Event, write: Event, other: Event | None) -> set[str]:
     """Return the threads of writes that compete: by the same line of code."""
-    competes = other is not None and (other.op, other.site) == (write.op, write.site)
+    competes = other is not None and (other.op, site_key(other.site)) == (write.op, site_key(write.site))
     return _threads(reader, write, other if competes else None)
 
 

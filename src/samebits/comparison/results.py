@@ -147,6 +147,7 @@ class Origin:
         other_op: the op of the event in the other run, if it differs.
         entered_site: the line at which the value entered a tensor, where `site` is the line that drew it.
         sources: the draws that the evidence names, first those that can have mattered.
+        of_second: whether the event is of the second run, so that the first is the other run.
     """
 
     kind: EventKind | Rerun
@@ -168,6 +169,12 @@ class Origin:
     other_op: str | None = None
     entered_site: Site | None = None
     sources: tuple[Source, ...] = ()
+    of_second: bool = False
+
+    @property
+    def site_of_second(self) -> Site | None:
+        """The line in the second run."""
+        return self.site if self.of_second else self.other_site or self.site
 
     @classmethod
     def at(cls, event: Event) -> Origin:

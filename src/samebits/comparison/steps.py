@@ -8,7 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from samebits.comparison._alignment import align, site_key
+from samebits.comparison._alignment import align
+from samebits.comparison._sites import site_key
 from samebits.records.events import END
 from samebits.records.kinds import EventKind
 from samebits.rng.sources import is_seeded_by

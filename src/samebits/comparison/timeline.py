@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from samebits.comparison._survey import UnsteppedValues, paired_steps
+from samebits.comparison.changed_code import on_common_lines
 from samebits.comparison.states import compare_states
 from samebits.comparison.step_chart import ChartBuilder, ModulePaths, RowKind, StepChart
 from samebits.comparison.steps import compare_tables
@@ -47,6 +48,7 @@ def timeline(a: Record, b: Record, excluded: Collection[str] = ()) -> StepChart 
     """
     if any(several_threads(record.events((EventKind.STEP,))) for record in (a, b)):
         return None
+    a, b = on_common_lines(a, b)
     builder = ChartBuilder()
     unstepped, paths = UnsteppedValues(a, b), ModulePaths()
     previous: tuple[Step, Step] | None = None

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from samebits._text.masking import NOT_RECORDED
 from samebits._text.secret_names import MASK
+from samebits.comparison._sites import place_of
 from samebits.comparison._step_findings import reported_findings, step_findings, value_finding
 from samebits.comparison._threads import survey_runs
+from samebits.comparison.changed_code import on_common_lines
 from samebits.comparison.environments import FactDifference, compare_environments
 from samebits.comparison.origin import find_origins
 from samebits.comparison.reasons import Reason, ReasonCode
@@ -69,6 +71,7 @@ def judge(a: Record, b: Record, excluded: Collection[str] = ()) -> Comparison:
     other = another_command(a.info, b.info)
     if other:
         return Comparison("not_judged", other, 0)
+    a, b = on_common_lines(a, b)
     result = survey_runs(a, b, excluded)
     reason = _difference(a, b, result)
     unfit = _unfit(a.info, b.info, result)
@@ -145,8 +148,7 @@ def _other_outputs(result: Survey) -> Reason | None:
     """Return a reason if the values differ of two runs that have no state to compare."""
     for (kind, op, site), (ours, theirs) in result.extra.items():
         if (ours and theirs) or not result.whole_sites:
-            at = (site[0], site[1]) if site else None
-            return Reason.of(ReasonCode.OTHER_VALUES, kind, op, at, ours, theirs)
+            return Reason.of(ReasonCode.OTHER_VALUES, kind, op, place_of(site), ours, theirs)
     return None
 
 
@@ -198,8 +200,7 @@ def _notes(a: Record, b: Record, excluded: Collection[str], result: Survey) -> t
     if excluded:
         notes.append(Note.of(NoteCode.EXCLUDED, *sorted(excluded)))
     for (kind, op, site), counts in result.extra.items():
-        at = (site[0], site[1]) if site else None
-        notes.append(Note.of(NoteCode.ONE_SIDED_VALUES, kind, op, at, *counts))
+        notes.append(Note.of(NoteCode.ONE_SIDED_VALUES, kind, op, place_of(site), *counts))
     notes += _by_chance(result)
     if result.first is None:
         lines = result.generators.lines(used_only=True)
@@ -252,6 +253,7 @@ def compare(a: Record, b: Record) -> Comparison:
 
     State that differs only in memory that nothing wrote or read is excluded, with a note.
     """
+    a, b = on_common_lines(a, b)
     result = judge(a, b)
     if result.verdict != "different" or a.info.level != Level.OP or b.info.level != Level.OP:
         return result

@@ -115,6 +115,7 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "op": origin.op,
         "module": origin.module,
         "site": site_json(origin.site),
+        "other_site": site_json(origin.other_site),
         "forward_site": site_json(origin.forward_site),
         "inputs_equal": origin.inputs_equal,
         "difference": _difference(origin.difference),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from samebits.commands.lock.outcome import Change, EntryResult
+    from samebits.comparison.results import Origin
     from samebits.report.style import Style
 
 _COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
@@ -88,13 +89,21 @@ def _change(change: Change, style: Style) -> Iterable[str]:
     yield from row("", sentences.change_text(change), style)
 
 
+def _place(result: EntryResult, origin: Origin, folder: str) -> str:
+    """Return the line here, and with it that of the code of the lock where it is another one."""
+    sites = [origin.site_of_second, origin.other_site if origin.of_second else origin.site]
+    if result.blame is Blame.NONDETERMINISM or origin.other_site is None:
+        sites = [origin.site]
+    here, *locked = [shown_site(site, folder) for site in sites if site is not None] or [""]
+    return "; with the code of the lock ".join([here, *locked])
+
+
 def _operation(result: EntryResult, style: Style, folder: str) -> Iterable[str]:
     finding = result.finding
     if finding is None:
         return
     yield from row(sentences.place_label(result), sentences.operation_text(finding), style)
-    if finding.origin.site is not None:
-        yield from row("", shown_site(finding.origin.site, folder), style)
+    yield from _optional("", _place(result, finding.origin, folder), style)
     if result.blame is Blame.NONDETERMINISM:
         yield from row("cause", f"{finding.cause}: {why(finding)}", style)
         if finding.remedy is not None:

@@ -6,6 +6,7 @@ of regular files below the working folder. If this command made the runs, a line
 
 from __future__ import annotations
 
+import hashlib
 import io
 import itertools
 import os
@@ -17,6 +18,8 @@ from samebits._runtime.frames import Site
 from samebits._text import files
 from samebits._text.masking import masked_code
 from samebits._text.printable import printable
+from samebits.comparison.changed_code import code_name
+from samebits.environment.files import sha256_of
 from samebits.report.evidence import intervention_words
 from samebits.report.reasons import sentence_or_none
 from samebits.report.style import LABEL, Style, count, row, shown_path
@@ -31,6 +34,7 @@ _SUFFIXES = (".py", ".pyw", ".pyx", ".pyi", ".ipynb")
 _MOST_BYTES = 4 << 20  # of a source file
 _MOST_LINES = 1_000_000
 _LONGEST_LINE = 2_000
+CHANGED_SINCE = "(the file has changed since this run)"
 
 
 @dataclass(frozen=True)
@@ -42,32 +46,60 @@ class Sources:
         own: the runs were made by this command; otherwise the records may come from a stranger.
         replaced: by real path, the contents that the runs had of files that this command has changed since.
         cells: the lines of a notebook's cells, by what sites call them.
+        code: of the first run and of the second, the SHA-256 of each file of code by its name. A line of a
+            file that has changed since is not shown: it may be another one now.
     """
 
     folder: str
     own: bool = False
     replaced: Mapping[str, bytes] = field(default_factory=dict)
     cells: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    code: tuple[Mapping[str, str], ...] = ()
 
 
-def source_line(site: Site, sources: Sources) -> str:
+def source_line(site: Site, sources: Sources, *, of_second: bool = False) -> str:
     """Return the text of a line without its indentation; empty if the file is missing or may not be shown."""
-    lines = source_lines(site, sources, 0)
+    lines = source_lines(site, sources, 0, of_second=of_second)
     return lines[0][1].strip() if lines else ""
 
 
-def source_lines(site: Site, sources: Sources, around: int) -> list[tuple[int, str]]:
+def has_changed(site: Site, sources: Sources, *, of_second: bool = False) -> bool:
+    """Tell whether a file that may be shown is no longer the one that the run had."""
+    try:
+        path = "" if site.file in sources.cells else _allowed(site.file, sources)
+        return bool(path) and _is_other(path, site, sources, of_second=of_second)
+    except (OSError, ValueError):
+        return False
+
+
+def _is_other(path: str, site: Site, sources: Sources, *, of_second: bool) -> bool:
+    code = sources.code[-1 if of_second else 0] if sources.code else {}
+    expected = code.get(code_name(site.file, code))
+    if expected is None:
+        return False
+    replaced = sources.replaced.get(path)
+    if replaced is not None:
+        return hashlib.sha256(replaced).hexdigest() != expected
+    return os.path.isfile(path) and sha256_of(path) != expected
+
+
+def source_lines(
+    site: Site, sources: Sources, around: int, *, of_second: bool = False
+) -> list[tuple[int, str]]:
     """Return a line with those around it, each with its number; none if the file may not be shown.
 
     Args:
         site: of the line.
         sources: which files may be shown.
         around: how many lines before it and after it.
+        of_second: whether the line is of the second run.
     """
     try:
         cell = sources.cells.get(site.file)
         path = "" if cell is not None else _allowed(site.file, sources)
         if not (path or cell) or not 0 < site.line <= _MOST_LINES:
+            return []
+        if path and _is_other(path, site, sources, of_second=of_second):
             return []
         first, last = max(1, site.line - around), site.line + around
         texts = list(cell[first - 1 : last]) if cell else _lines(_contents(path, sources), first, last)
@@ -107,9 +139,11 @@ def _lines(data: bytes, first: int, last: int) -> list[str]:
     return list(itertools.islice(lines, first - 1, last))
 
 
-def quotation(site: Site | None, sources: Sources, style: Style) -> list[str]:
+def quotation(site: Site | None, sources: Sources, style: Style, *, of_second: bool = False) -> list[str]:
     """Return a line with the source line of a site, cut to the width; none if it may not be shown."""
-    text = "" if site is None else source_line(site, sources)
+    if site is not None and has_changed(site, sources, of_second=of_second):
+        return ["    " + style.paint(CHANGED_SINCE, "dim")]
+    text = "" if site is None else source_line(site, sources, of_second=of_second)
     width = style.width - 6
     shown = text if len(text) <= width else text[: width - 3] + "..."
     return ["    > " + style.paint(shown, "bold")] if text else []

@@ -72,10 +72,11 @@ def _places(result: EntryResult, root: str, folder: str) -> Iterator[tuple[str, 
     for hunk in result.change.hunks if result.change is not None else ():
         yield hunk.file, max(1, hunk.line)
     finding = result.finding
-    if finding is not None and finding.origin.site is not None and result.blame is not Blame.CHANGE:
-        relative = os.path.relpath(finding.origin.site.file, root)
+    site = None if finding is None else finding.origin.site_of_second
+    if site is not None and result.blame is not Blame.CHANGE:
+        relative = os.path.relpath(site.file, root)
         if not relative.startswith(os.pardir):
-            yield relative, finding.origin.site.line
+            yield relative, site.line
     command = result.entry.command
     if command[:1] != ("-m",):
         yield os.path.relpath(os.path.join(folder, command[0]), root), 1

@@ -117,7 +117,8 @@ def blocks(
     """
     comparison = result.comparison
     replaced = result.fix.replaced() if result.fix is not None else {}
-    sources = Sources(folder, own=bool(result.seconds), replaced=replaced, cells=cells)
+    code = result.code
+    sources = Sources(folder, own=bool(result.seconds), replaced=replaced, cells=cells, code=code)
     report = [_block([*verdict_lines(result, style), *reported_lines(comparison, style, sources)])]
     if comparison.findings and not is_listed(comparison):
         first, other = comparison.findings[0], len(result.compared)
@@ -165,15 +166,16 @@ def _origin(
     """Return the site of the origin, and its output."""
     origin = finding.origin
     title = "does not repeat" if origin.kind == Rerun.REPLAY else "first difference"
-    lines = [*style.titled(title, headline(origin)), *_quoted("", origin.site, style, sources)]
+    second = origin.of_second
+    lines = [*style.titled(title, headline(origin)), *_quoted("", (origin.site, second), style, sources)]
     shown = [origin.site]
-    for label, site in (
-        ("entered at", origin.entered_site),
-        ("backward of", origin.forward_site),
-        (f"in run {other} at", origin.other_site),
+    for label, site, of_second in (
+        ("entered at", origin.entered_site, second),
+        ("backward of", origin.forward_site, second),
+        (f"in run {1 if second else other} at", origin.other_site, not second),
     ):
         if site is not None and site not in shown:
-            lines += _quoted(label, site, style, sources)
+            lines += _quoted(label, (site, of_second), style, sources)
             shown.append(site)
     return [*lines, "", *_rows_of(_outcome(finding, other, everything=everything), style, sources)]
 
@@ -183,13 +185,14 @@ def _rows_of(rows: list[tuple[str, str]], style: Style, sources: Sources) -> lis
     return [line for label, text in shown for line in row(label, text, style)]
 
 
-def _quoted(label: str, site: Site | None, style: Style, sources: Sources) -> list[str]:
-    """Return the site, and the source line itself."""
+def _quoted(label: str, line: tuple[Site | None, bool], style: Style, sources: Sources) -> list[str]:
+    """Return the site, and the source line itself; with the site, whether it is of the second run."""
+    site, of_second = line
     if site is None:
         return [f"  {style.paint('outside Python: no line was found', 'dim')}"] if not label else []
     prefix = f"{label} " if label else ""
-    line = "  " + style.paint(prefix + shown_site(site, sources.folder), "dim")
-    return [line, *quotation(site, sources, style)]
+    place = "  " + style.paint(prefix + shown_site(site, sources.folder), "dim")
+    return [place, *quotation(site, sources, style, of_second=of_second)]
 
 
 def _outcome(finding: Finding, other: int, *, everything: bool) -> list[tuple[str, str]]:
@@ -200,7 +203,7 @@ def _outcome(finding: Finding, other: int, *, everything: bool) -> list[tuple[st
     if origin.difference is not None and origin.difference.values is not None:
         rows.append(("", values_text(origin.difference, other)))
     if origin.other_op and origin.other_op != origin.op:
-        rows.append((f"in run {other}", f"{origin.other_op} instead"))
+        rows.append((f"in run {1 if origin.of_second else other}", f"{origin.other_op} instead"))
     return rows
 
 

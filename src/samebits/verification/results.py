@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits._text.str_enum import StrEnum
+from samebits.comparison.changed_code import code_digests
 from samebits.comparison.results import Remedy, RemedyTrial
 
 if TYPE_CHECKING:
@@ -181,6 +182,12 @@ class Verification:
     localised: bool = False
     quick: bool = False
     op_records: tuple[str, ...] = ()
+
+    @property
+    def code(self) -> tuple[dict[str, str], ...]:
+        """The code of the first of these runs and of the last, by `code_digests`."""
+        infos = [run.info for run in self.compared]
+        return tuple({} if info is None else code_digests(info) for info in (*infos[:1], *infos[-1:]))
 
     @property
     def compared(self) -> tuple[ScriptRun, ...]:

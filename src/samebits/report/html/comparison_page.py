@@ -54,7 +54,7 @@ def comparison_page(result: Verification, facts: ComparedFacts | None, folder: s
 def _sections(result: Verification, facts: ComparedFacts | None, folder: str) -> list[Section | None]:
     comparison = result.comparison
     replaced = result.fix.replaced() if result.fix is not None else {}
-    sources = Sources(folder, own=bool(result.seconds), replaced=replaced)
+    sources = Sources(folder, own=bool(result.seconds), replaced=replaced, code=result.code)
     elements = facts.elements if facts is not None else ()
     sections = [
         reported_section(comparison, sources),

@@ -9,7 +9,15 @@ from samebits.records.kinds import EventKind
 from samebits.report import evidence
 from samebits.report.html.document import Block, Code, CodeLine, Facts, Items, Paragraph, Section, Table
 from samebits.report.origin_words import headline, inputs_text, outputs_text, values_text
-from samebits.report.remedy import Sources, fix_outcome, shown_site, source_lines, trial_words
+from samebits.report.remedy import (
+    CHANGED_SINCE,
+    Sources,
+    fix_outcome,
+    has_changed,
+    shown_site,
+    source_lines,
+    trial_words,
+)
 from samebits.report.sentences import why
 from samebits.report.style import number, shown_path
 
@@ -60,22 +68,25 @@ def _lines(finding: Finding, other: int, sources: Sources) -> list[Block]:
     if origin.site is None:
         blocks.append(Paragraph("It came from outside Python: no line was found."))
     seen: list[Site] = []
-    for label, site in (
-        ("", origin.site),
-        ("entered at ", origin.entered_site),
-        ("backward of ", origin.forward_site),
-        (f"in run {other} at ", origin.other_site),
+    second = origin.of_second
+    for label, site, of_second in (
+        ("", origin.site, second),
+        ("entered at ", origin.entered_site, second),
+        ("backward of ", origin.forward_site, second),
+        (f"in run {1 if second else other} at ", origin.other_site, not second),
     ):
         if site is not None and site not in seen:
-            blocks.append(quoted(site, sources, label))
+            blocks.append(quoted(site, sources, label, of_second=of_second))
             seen.append(site)
     return blocks
 
 
-def quoted(site: Site, sources: Sources, label: str = "") -> Block:
+def quoted(site: Site, sources: Sources, label: str = "", *, of_second: bool = False) -> Block:
     """Return a line of source with those around it; only its place where the file may not be shown."""
     place = f"{label}{shown_site(site, sources.folder)}"
-    lines = source_lines(site, sources, _AROUND)
+    if has_changed(site, sources, of_second=of_second):
+        return Paragraph(f"{place} {CHANGED_SINCE}")
+    lines = source_lines(site, sources, _AROUND, of_second=of_second)
     if not lines:
         return Paragraph(place)
     width = len(str(lines[-1][0]))
@@ -92,7 +103,7 @@ def _outcome(finding: Finding, other: int, elements: Sequence[ElementPair]) -> l
     if difference is not None and difference.values is not None and not elements:
         rows.append(("values", values_text(difference, other)))
     if origin.other_op and origin.other_op != origin.op:
-        rows.append((f"in run {other}", f"{origin.other_op} instead"))
+        rows.append((f"in run {1 if origin.of_second else other}", f"{origin.other_op} instead"))
     blocks: list[Block] = [Facts(tuple(row for row in rows if row[1]))]
     if elements:
         blocks.append(_elements(elements, other, difference.elements if difference else len(elements)))

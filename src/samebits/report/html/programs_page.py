@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from samebits.comparison.changed_code import code_digests
 from samebits.comparison.environments import compare_environments
 from samebits.report.html.document import Block, Facts, Figure, Items, Page, Section, Table
 from samebits.report.html.finding_section import quoted
@@ -71,7 +72,8 @@ def _facts(
 def _sections(result: ProgramComparison, infos: tuple[RunInfo, RunInfo], folder: str) -> list[Section]:
     sections = []
     if result.rows:
-        sections.append(_first_section(result.rows[0], folder))
+        code = (code_digests(infos[0]), code_digests(infos[1]))
+        sections.append(_first_section(result.rows[0], Sources(folder, code=code)))
         table = _table("Names whose tensors differ, in their order", result.rows)
         sections.append(Section("names", "From there on", (*_figures(result.rows, "names"), table)))
     if result.accepted:
@@ -84,16 +86,15 @@ def _sections(result: ProgramComparison, infos: tuple[RunInfo, RunInfo], folder:
     return [*sections, environments_section(infos, compare_environments(*infos), "program A")]
 
 
-def _first_section(first: Row, folder: str) -> Section:
+def _first_section(first: Row, sources: Sources) -> Section:
     """Show the first tensor that differs, and the lines that made it."""
-    sources = Sources(folder)
     lines = [
-        quoted(place.site, sources, f"{letter}: ")
+        quoted(place.site, sources, f"{letter}: ", of_second=letter == "B")
         for letter, place in zip("AB", (first.first, first.second), strict=True)
         if place.site is not None
     ]
     return Section(
-        "first", "The first tensor that differs", (Facts(tuple(first_rows(first, folder))), *lines)
+        "first", "The first tensor that differs", (Facts(tuple(first_rows(first, sources.folder))), *lines)
     )
 
 
