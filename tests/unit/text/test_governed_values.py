@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
 
 from samebits._text.masking import Masker, masked, masked_code, masked_patch
 
-SECRET = "hunterAAA1"
+VALUE = "hunterAAA1"
 
 SETTINGS = (
     "password: correct horse X",
@@ -83,13 +84,13 @@ SOURCE = (
     'password = base64.b64decode("X")',
     'password = os.getenv("DB_PASSWORD", "X")',
     'password = os.environ.get("DB_PASSWORD") or "X"',
-    'password = read(name="X")',
+    'password = read(value="X")',
     'credentials = {"user": "bob", "password": "X"}',
     'EnvVar(name="DB_PASSWORD", value="X")',
     '{"name": "DB_PASSWORD", "value": "X"}',
     'text = "don\'t"; cookie = dict(session="X")',
     f'x = "{"a" * 400}"; cookie = dict(session="X")',
-    f'it = f("{"isn{}t ".format(chr(39)) * 61}"); cookie=dict(session="X")',
+    f'it = f("{f"isn{chr(39)}t " * 61}"); cookie=dict(session="X")',
     '    "api_keys = [\\"X\\"]\\n",',
     '    "api_keys = [\\n",\n    "    \\"X\\",\\n",\n    "]\\n",',
     '    "api_keys = [\'X\']\\n",',
@@ -110,13 +111,14 @@ def test_source(text, mask):
         ('cookies = {"session": "X"}', 'cookies = {"session": "***"}'),
         ('f(password="X", mode="train2024")', 'f(password="***", mode="train2024")'),
         ('x = ["don\'t"]; cookie = dict(session="X")', 'x = ["don\'t"]; cookie = dict(session="***")'),
-        ('passwords = (\n+    "X",\n+    "X",\n+)\n+a = "b1"', 'passwords = (\n+    "***",\n+    "***",\n+)\n+a = "b1"'),
+        ('passwords = (\n+    "X",\n+    "X",\n+)\n+a = "b1"',
+         'passwords = (\n+    "***",\n+    "***",\n+)\n+a = "b1"'),
         ('{"password": "X", "mode": "train2024"}', '{"password": "***", "mode": "train2024"}'),
         ('credentials = {"user": "bob"}', 'credentials = {"user": "bob"}'),
     ],
 )  # fmt: skip
 def test_code_stays_code(text, expected):
-    assert masked_code(text.replace("X", SECRET)) == expected
+    assert masked_code(_filled(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -125,15 +127,17 @@ def test_code_stays_code(text, expected):
         ("password: correct X\nlr: 1", "password: ***\nlr: 1"),
         ("a:\n  password: |\n    X\n  lr: 1", "a:\n  password: |\n    ***\n  lr: 1"),
         ("api_keys:\n  - X\nlr: 1", "api_keys:\n  - ***\nlr: 1"),
-        ("- name: DB_PASSWORD\n  value: X\n- name: A\n  value: b c", "- name: DB_PASSWORD\n  value: ***\n- name: A\n  value: b c"),
+        ("- name: DB_PASSWORD\n  value: X\n- name: A\n  value: b c",
+         "- name: DB_PASSWORD\n  value: ***\n- name: A\n  value: b c"),
         ("DB_PASSWORD=X python train.py --lr 0.1", "DB_PASSWORD=*** python train.py --lr 0.1"),
-        ('{"name": "DB_PASSWORD", "value": "X"}, {"name": "A", "value": "b"}', '{"name": "DB_PASSWORD", "value": "***"}, {"name": "A", "value": "b"}'),
+        ('{"name": "DB_PASSWORD", "value": "X"}, {"name": "A", "value": "b"}',
+         '{"name": "DB_PASSWORD", "value": "***"}, {"name": "A", "value": "b"}'),
         ('{"password": "X", "mode": "train"}', '{"password": "***", "mode": "train"}'),
         ("<password>X</password><host>h</host>", "<password>***</password><host>h</host>"),
     ],
 )  # fmt: skip
 def test_no_more_than_the_value_is_masked(text, expected):
-    assert masked(text.replace("X", SECRET)) == expected
+    assert masked(_filled(text)) == expected
 
 
 @pytest.mark.parametrize("sign", "+- ")
@@ -158,20 +162,20 @@ CUT = (
     "@@ -9,2 +10,3 @@ smtp_password: |\n   begin\n+  X\n lr: 1",
     " - name: DB_PASSWORD\n-  value: X\n+  value: other X",
     '+  "api_keys": [\n+    "X",',
-    ' <password>\n+  X\n </password>',
+    " <password>\n+  X\n </password>",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("text", CUT)
 def test_a_block_that_the_hunk_cuts(text):
     diff = f"diff --git a/c.yaml b/c.yaml\n@@ -1,2 +1,3 @@\n{text}\n"
-    _same_signs(diff.replace("X", SECRET), masked_patch(diff.replace("X", SECRET)))
+    _same_signs(_filled(diff), masked_patch(_filled(diff)))
 
 
 CUT_CODE = (
-    "@@ -9,2 +10,3 @@ API_KEYS = [\n     \"one-key-1\",\n+    \"X\",\n ]",
-    "-api_keys = [\n+api_keys = [  # new\n+    \"X\",\n ]",
-    " passwords = (\n-    \"X\",\n+    \"other-X\",",
+    '@@ -9,2 +10,3 @@ API_KEYS = [\n     "one-key-1",\n+    "X",\n ]',
+    '-api_keys = [\n+api_keys = [  # new\n+    "X",\n ]',
+    ' passwords = (\n-    "X",\n+    "other-X",',
 )  # fmt: skip
 
 
@@ -179,8 +183,8 @@ CUT_CODE = (
 def test_an_expression_that_the_hunk_cuts(text):
     rest = '@@ -20,2 +21,3 @@\n x = "train2024"\n+y = "train2025"\n'
     diff = f"diff --git a/c.py b/c.py\n@@ -1,2 +1,3 @@\n{text}\n{rest}"
-    found = masked_patch(diff.replace("X", SECRET))
-    _same_signs(diff.replace("X", SECRET), found)
+    found = masked_patch(_filled(diff))
+    _same_signs(_filled(diff), found)
     assert found.endswith(rest)
 
 
@@ -304,7 +308,7 @@ def test_lists_in_tables():
     [
         "password = ", "token = token(", 'password = "', "password: |\n  ", "api_keys:\n- ", "<password>",
         "name: password ", '"name": "password", ', "password=[", 'password = {"a": ', "password: 'x\n  ",
-        "password = x if ", "'password", "value: password ", 'cookie = "a" "b" ', "\\\"password = \\\"",
+        "password = x if ", "'password", "value: password ", 'cookie = "a" "b" ', '\\"password = \\"',
     ],
 )  # fmt: skip
 def test_the_time_is_linear(unit):
@@ -319,8 +323,12 @@ def test_the_time_is_linear(unit):
         assert times[1] < 10 * times[0] + 0.5
 
 
+def _filled(text):
+    return re.sub(r"\bY\b", "hunterBBB2", re.sub(r"\bX\b", VALUE, text))
+
+
 def _check(text, mask):
-    text = text.replace("X", SECRET).replace("Y", "hunterBBB2")
+    text = _filled(text)
     found = mask(text)
     assert "AAA1" not in found
     assert "BBB2" not in found
@@ -328,7 +336,7 @@ def _check(text, mask):
 
 
 def _check_patch(name, text, sign):
-    lines = [f"{sign}{line}" for line in text.replace("X", SECRET).replace("Y", "hunterBBB2").split("\n")]
+    lines = [f"{sign}{line}" for line in _filled(text).split("\n")]
     diff = "\n".join([f"diff --git a/{name} b/{name}", "@@ -1,9 +1,9 @@", " steps: 1", *lines, " end: 2", ""])
     found = masked_patch(diff)
     _same_signs(diff, found)
