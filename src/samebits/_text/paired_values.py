@@ -31,6 +31,7 @@ def _around(item: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 _IN_FILE = _around(r"\n[ \t]*- ")
 _IN_PATCH = _around(r"\n[+\- ][ \t]*- ")
+_AGAIN = re.compile(rf"[^\n]*\n[+\- ][ \t]*[\"']?{_VALUE}")
 _WORDS = re.compile(r"[^\n\"',}\])<][^\n,}\])<]*")
 _LINE = re.compile(r"[^\n\"'][^\n]*")
 _ELEMENT = re.compile(r"(?:\s[^<>\n]{0,200})?(?<!/)>")
@@ -50,11 +51,12 @@ def paired(text: str, name: re.Match[str], *, is_code: bool, is_patch: bool) -> 
     place = after.end() if after is not None else -1
     if after is None and (earlier := look_before.search(before)) is not None:
         place = name.start() - len(before) + earlier.end()
-    if place >= 0:
-        is_line = (after is not None and "\n" in after[0]) or (
-            after is None and "\n" in before[place - name.start() :]
-        )
-        yield from _values(text, name[0], place, is_line=is_line, is_code=is_code)
+    if place < 0:
+        return
+    between = after[0] if after is not None else before[place - name.start() :]
+    yield from _values(text, name[0], place, is_line="\n" in between, is_code=is_code)
+    if is_patch and (again := _AGAIN.match(text, place)) is not None:  # the line before and after a change
+        yield from _values(text, name[0], again.end(), is_line=True, is_code=is_code)
 
 
 def element(text: str, name: re.Match[str], *, is_patch: bool) -> Iterator[Part]:

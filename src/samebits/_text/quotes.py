@@ -6,6 +6,7 @@ import re
 
 from samebits._text.string_literals import Part
 
+_START = re.compile("[\"']")
 _STRING = re.compile(r"\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?")
 
 
@@ -18,20 +19,20 @@ class Quotes:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._line = self._done = 0
+        self._seen = self._done = 0
         self._last = Part(0, 0)
 
     def around(self, position: int) -> Part | None:
         """Return the string with its quotes that a place is in the middle of."""
-        start = self._text.rfind("\n", self._line, position) + 1
-        if start > self._line:
-            self._line = start
-            self._done = max(start, self._done)
+        line = self._text.rfind("\n", self._seen, position) + 1
+        self._done = max(self._done, line)
+        self._seen = position
         while self._last.end <= position:
-            found = _STRING.search(self._text, self._done, position)
-            if found is None:
+            found = _START.search(self._text, self._done, position)
+            whole = _STRING.match(self._text, found.start()) if found is not None else None
+            if whole is None:
+                self._done = position
                 return None
-            whole = _STRING.match(self._text, found.start())
-            self._last = Part(*(whole or found).span())
+            self._last = Part(*whole.span())
             self._done = self._last.end
         return self._last if self._last.start < position else None

@@ -28,6 +28,7 @@ _BETWEEN = re.compile(
 )
 _BLOCK = re.compile(r"(?:[|>][+\-0-9]{0,2})?[ \t]*(?:#[^\n]*)?\r?")
 _COMMENT = re.compile(r"\s[#;].*")
+_REFERENCE = re.compile(r"[&*][\w.\-]+|[\w.\-]+:|\$[({].*|!\w+ .*")
 _CLOSED = re.compile(r"[\"']{3}|\"(?:\\.|[^\"\\])*\"|'[^']*'")
 _COMMAND = re.compile(
     r"\S+\s+(?:\\$|[&|;]|\w+=|(?:\S*/)?(?:python|torchrun|accelerate|bash|sh|srun|mpirun|deepspeed|psql|curl"
@@ -123,7 +124,7 @@ class Setting:
     def _is_item(self, key: str, value: str) -> bool:
         if is_about(key) or _BLOCK.fullmatch(value) or (key == "key" and is_one_word(value)):
             return False
-        if value[0] in "[{":
+        if value[0] in "[{" or _REFERENCE.fullmatch(value):
             return False
         judge = is_secret_literal if is_weak_name(self.name) else is_secret
         return judge(self.name, _COMMENT.sub("", value))
