@@ -58,14 +58,14 @@ class _Frame(NamedTuple):
         kind: how strings in it are judged.
         item: where its present item starts.
         key: the name of that item, if it has one.
-        index: of that item.
+        number: of that item.
         is_flow: whether words without quotes are values, as in YAML.
     """
 
     kind: _Kind
     item: int
     key: str = ""
-    index: int = 0
+    number: int = 0
     is_flow: bool = False
 
 
@@ -139,7 +139,7 @@ class Expression:
             stack[-1] = stack[-1]._replace(item=-1)
         elif kind == "comma":
             self._bare(stack, found.start(), parts)
-            stack[-1] = top._replace(item=found.end(), key="", index=top.index + 1)
+            stack[-1] = top._replace(item=found.end(), key="", number=top.number + 1)
         elif kind == "key" and len(stack) > 1:
             key = found[0].rstrip(" \t=:")
             stack[-1] = top._replace(item=found.end(), key=key)
@@ -158,7 +158,7 @@ class Expression:
         elif (
             (bracket == "(" and _WORD_BEFORE.search(before))
             or before.rstrip().endswith(("=>", ")"))
-            or (top.kind is _Kind.DEFAULT and top.index == 0)
+            or (top.kind is _Kind.DEFAULT and top.number == 0)
         ):
             kind = _Kind.OTHER
         elif bracket == "{" and kind in (_Kind.VALUES, _Kind.DEFAULT):
@@ -193,7 +193,7 @@ class Expression:
         key = frame.key
         if key and is_secret_name(key):
             return is_secret_literal(key, value)
-        if frame.kind is _Kind.INDEX or (frame.kind is _Kind.DEFAULT and frame.index == 0 and not key):
+        if frame.kind is _Kind.INDEX or (frame.kind is _Kind.DEFAULT and frame.number == 0 and not key):
             return False
         if (key and is_about(key)) or (frame.kind is _Kind.OTHER and not looks_like_password(value)):
             return False

@@ -28,7 +28,7 @@ _BETWEEN = re.compile(
 )
 _BLOCK = re.compile(r"(?:[|>][+\-0-9]{0,2})?[ \t]*(?:#[^\n]*)?\r?")
 _COMMENT = re.compile(r"\s[#;].*")
-_REFERENCE = re.compile(r"[&*][\w.\-]+|[\w.\-]+:|\$[({].*|!\w+ .*")
+_REFERENCE = re.compile(r"[&*][\w.\-]+|\$\([^()]*\)")
 _CLOSED = re.compile(r"[\"']{3}|\"(?:\\.|[^\"\\])*\"|'[^']*'")
 _COMMAND = re.compile(
     r"\S+\s+(?:\\$|[&|;]|\w+=|(?:\S*/)?(?:python|torchrun|accelerate|bash|sh|srun|mpirun|deepspeed|psql|curl"
