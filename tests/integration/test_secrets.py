@@ -147,12 +147,17 @@ def test_an_uncommitted_change_is_kept_without_its_secrets(tmp_path):
     """Nor do they come out of a rebuilt folder; a value known from the environment is masked by itself."""
     helper = 'password = "hunter2-correct"\nurl = "https://me:battery-staple@example.com"\n'
     helper += f'other = "environment-secret"\nkey = "{SECRETS[3]}"\n'
+    helper += 'passwords = ("first-one1", "hunter2-correct")\ncookies = {"session": "battery-staple1"}\n'
+    settings = "password: correct hunter2\nother_password: |\n  hunter2-correct\n"
+    settings += "env:\n- name: DB_PASSWORD\n  value: battery staple\n"
     write(tmp_path, "train.py", "import helper\n" + textwrap.dedent(TRAINS))
     (tmp_path / "helper.py").write_text("")
+    (tmp_path / "settings.yaml").write_text("lr: 0.1\n")
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
     for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "one"]):
         subprocess.run(["git", "-C", str(tmp_path), *words], check=True, capture_output=True)
     (tmp_path / "helper.py").write_text(helper)
+    (tmp_path / "settings.yaml").write_text(settings)
     (tmp_path / "untracked.py").write_text(helper)
     (tmp_path / "train.py").write_text("import untracked\n" + (tmp_path / "train.py").read_text())
     done = samebits("run", "train.py", cwd=tmp_path, MY_API_KEY="environment-secret")
@@ -218,7 +223,9 @@ def test_no_key_of_any_issuer_is_in_anything_that_a_run_leaves(tmp_path):
         done("run", "--record", str(away / f"{name}.sbr"), "train.py", *names)
     a, b = str(away / "a.sbr"), str(away / "b.sbr")
     done("run", "--record", str(away / "plain.sbr"), "train.py")
-    outputs += [done("check", "--lock", str(away / "l.lock"), status=1).stderr]
+    reports = ["--junit", str(away / "j.xml"), "--sarif", str(away / "s.sarif")]
+    outputs += [done("check", "--lock", str(away / "l.lock"), *reports, status=1).stderr]
+    done("verify", "--html", str(away / "verify.html"), "train.py", *names)
     (project / "helper.py").write_text("NUMBER = 3\n")
     done("run", "--record", str(away / "failed.sbr"), "train.py", *names, status=1)
     (project / "helper.py").write_text("NUMBER = 2\n")
@@ -235,8 +242,7 @@ def test_no_key_of_any_issuer_is_in_anything_that_a_run_leaves(tmp_path):
     rebuilt = done("rebuild", str(away / "plain.sbr"), "--into", str(away / "again"))
     assert "missing: secrets" in rebuilt.stdout
     files = [path for path in away.rglob("*") if path.is_file() and path.name != "train.py"]
-    assert {"a.sbr", "failed.sbr", "l.lock", "report.html", "compare.html", "changes.patch"} <= {
-        path.name for path in files
-    }
+    written = {"a.sbr", "failed.sbr", "l.lock", "report.html", "compare.html", "changes.patch"}
+    assert written | {"j.xml", "s.sarif", "verify.html"} <= {path.name for path in files}
     kept = b"".join(path.name.encode() + path.read_bytes() for path in files) + "".join(outputs).encode()
     assert [name for name, key in planted.items() if core(key).encode() in kept] == []

@@ -117,6 +117,8 @@ class Masker:
     def _item(self, name: Any, value: Any) -> Any:
         if isinstance(name, str) and isinstance(value, str) and is_secret(name, value):
             return MASK
+        if isinstance(name, str) and isinstance(value, (list, tuple)):
+            return type(value)([self._item(name, each) for each in value])
         return self.value(value)
 
 
@@ -238,7 +240,7 @@ _URL_USER = re.compile(
 # Of what has no known beginning: names, positions, calls.
 _MARKS = (
     "pass", "pwd", "secret", "token", "key", "auth", "bearer", "cred", "cookie", "jwt", "otp", "dsn", "sas",
-    "sig", "connection", "login", "user", "-u", "://", "-----begin", "(",
+    "sig", "pw", "connection", "login", "user", "-u", "://", "-----begin", "(",
     *chain(*(each.beginnings for each in SHAPES)),
 )  # fmt: skip
 

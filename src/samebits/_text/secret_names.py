@@ -24,10 +24,13 @@ _STRONG = (
 )  # fmt: skip
 # As the last part of a name.
 _LAST = (
-    "token", "pwd", "pass", "auth", "bearer", "jwt", "otp", "cookie", "cookies", "sas", "sig", "signature",
+    "token", "pwd", "pw", "pass", "creds", "auth", "bearer", "jwt", "otp", "cookie", "cookies", "sas", "sig",
+    "signature",
 )  # fmt: skip
 # Of them, those whose secrets come from generators: in code, a plain word under such a name is no secret.
 _GENERATED = ("token", "auth", "sig", "signature", "sas", "cookie", "cookies", "bearer", "pass")
+# Only what looks random is a secret under these.
+_NEUTRAL = (["key"], ["keys"], ["token"], ["tokens"])
 # Of them, those whose secrets are long: `--signature v2` is none.
 _LONG_ONES = ("sas", "sig", "signature")
 _SHORTEST_SIGNATURE = 8  # characters
@@ -46,8 +49,12 @@ _ABOUT = words("""
 file path dir folder env name type count size length len dim dims index idx limit number num url
 host id ids mode method scheme format style timeout expiry ttl rate weight weights loss dropout prob
 ratio embedding embeddings version error provider required enabled
-prefix suffix var vars field store
+prefix suffix var vars field store ref refs json yaml yml toml txt ini
 """)
+# Beside a secret, in the same table: they say whose it is, and are none.
+_BESIDE = words(
+    "user username login email project region provider kind description help title algorithm audience issuer"
+)
 _FLAGS = words("""
 use no enable disable with without has require requires skip allow ask prompt print show is
 """)
@@ -58,7 +65,10 @@ bearer
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
 _NUMBER = re.compile(r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?")
-_PLACEHOLDER = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\$\{?\w+\}?|\*+|\.{2,}|%\(?\w*\)?[srd]|[^A-Za-z0-9]*")
+_PLACEHOLDER = re.compile(
+    r"\$?\{\{[^{}]*\}\}|\$\{(?:oc\.)?env:\w+(?:, ?(?:null|None))?\}"
+    r"|<[^<>]*>|\[[^\[\]]*\]|\$\{?\w+\}?|\*+|\.{2,}|%\(?\w*\)?[srd]|[^A-Za-z0-9]*"
+)
 _FIELD = re.compile(r"\{[^{}]*\}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SCHEME = re.compile(r"(?:basic|bearer|token)\s+(?=\S)", re.IGNORECASE)
@@ -75,7 +85,7 @@ def is_secret(name: str, value: str) -> bool:
     parts = name_parts(name)
     if is_secret_name(name):
         return not _is_flag(name) and (_is_strong_name(name) or not _is_ordinary(parts[-1], value))
-    return bool(parts) and parts[-1] in ("key", "token") and (looks_generated(value) or _is_uuid(value))
+    return parts[-1:] in _NEUTRAL and (looks_generated(value) or _is_uuid(value))
 
 
 def is_secret_literal(name: str, value: str) -> bool:
@@ -89,11 +99,30 @@ def is_secret_literal(name: str, value: str) -> bool:
         return False
     if _FIELD.search(value) is not None:  # of a template; what stands around may still be a part of one
         return any(map(looks_random, re.split(r"[\s.:;,]", _FIELD.sub(" ", value))))
-    parts = name_parts(name)
-    if parts[-1] in _GENERATED and not _is_strong_name(name):
+    if is_weak_name(name):
         is_prose = " " in value and "=" not in value
         return not is_prose and not is_one_word(value)
-    return parts[0] != "secrets" or looks_random(value)  # of the module: `secrets.choice`
+    return not name.startswith("secrets.") or looks_random(value)  # of the module: `secrets.choice`
+
+
+def is_weak_name(name: str) -> bool:
+    """Tell whether a plain word under that name is no secret where it may be code, such as `token`."""
+    return name_parts(name)[-1] in _GENERATED and not _is_strong_name(name)
+
+
+def is_about(name: str) -> bool:
+    """Tell whether an entry of a table of secrets has none: `user`, `region`, `type`."""
+    return not {*name_parts(name)[-1:]}.isdisjoint(_ABOUT | _BESIDE)
+
+
+def looks_like_password(value: str) -> bool:
+    """Tell whether a string among the arguments of any call can be a password: a word with digits."""
+    if re.search(r"\s|[/\\(\[{]|\.[a-z]{2,5}\Z", value):
+        return False
+    return any(
+        len(part) >= 8 and re.search(r"[0-9]", part) and re.search(r"[A-Za-z]", part)
+        for part in re.split(r"[\-_.:]", value)
+    )
 
 
 def is_one_word(value: str) -> bool:
@@ -106,13 +135,13 @@ def _is_like(name: str, value: str) -> bool:
     return name_parts(name.rpartition(".")[2]) == name_parts(value)
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=16384)
 def name_parts(name: str) -> list[str]:
     """Split a name into words: `--hfToken` is hf, token."""
     return [part.lower() for part in _SEPARATOR.split(_CAMEL.sub("_", name)) if part]
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=16384)
 def is_secret_name(name: str) -> bool:
     """Tell whether a value that is given under that name is a secret."""
     parts = name_parts(name)
@@ -125,13 +154,13 @@ def is_secret_name(name: str) -> bool:
     return parts[-1] in _LAST or parts == ["dsn"]
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=16384)
 def can_name_a_secret(name: str) -> bool:
     """Tell whether some value under that name is a secret: under `key`, one that looks random is."""
-    return is_secret_name(name) or name_parts(name)[-1:] in (["key"], ["token"])
+    return is_secret_name(name) or name_parts(name)[-1:] in _NEUTRAL
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=16384)
 def _is_strong_name(name: str) -> bool:
     """Tell whether every value given under that name is a secret, numbers and paths included."""
     joined = "".join(name_parts(name))
