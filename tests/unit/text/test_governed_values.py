@@ -298,6 +298,11 @@ def test_code_that_reads_a_secret_stays(text):
     assert masked_code(text) == text
 
 
+def test_what_describes_a_secret_stays():
+    text = "client_secret:\n  description: |\n    Give it twice.\n  value: hunterAAA1\n"
+    assert masked(text) == text.replace(VALUE, "***")
+
+
 def test_lists_in_tables():
     found = Masker().value({"api_keys": ["hunterAAA1", "b"], "names": ["a"], "keys": ["x"]})
     assert found == {"api_keys": ["***", "***"], "names": ["a"], "keys": ["x"]}
