@@ -114,6 +114,7 @@ def test_source(text, mask):
         ('passwords = (\n+    "X",\n+    "X",\n+)\n+a = "b1"',
          'passwords = (\n+    "***",\n+    "***",\n+)\n+a = "b1"'),
         ('{"password": "X", "mode": "train2024"}', '{"password": "***", "mode": "train2024"}'),
+        ('connect("dbname=x password=X user=y")', 'connect("dbname=x password=*** user=y")'),
         ('credentials = {"user": "bob"}', 'credentials = {"user": "bob"}'),
     ],
 )  # fmt: skip
