@@ -21,7 +21,7 @@ from samebits._text.secret_names import (
     is_secret_literal,
     looks_random,
 )
-from samebits._text.settings import setting
+from samebits._text.setting_lines import setting
 from samebits._text.string_literals import SPACE, Part, literals
 
 if TYPE_CHECKING:

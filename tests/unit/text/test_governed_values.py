@@ -114,6 +114,7 @@ def test_source(text, mask):
         ('passwords = (\n+    "X",\n+    "X",\n+)\n+a = "b1"',
          'passwords = (\n+    "***",\n+    "***",\n+)\n+a = "b1"'),
         ('{"password": "X", "mode": "train2024"}', '{"password": "***", "mode": "train2024"}'),
+        ('connect("dbname=x password=X user=y")', 'connect("dbname=x password=*** user=y")'),
         ('credentials = {"user": "bob"}', 'credentials = {"user": "bob"}'),
     ],
 )  # fmt: skip
@@ -296,6 +297,11 @@ INNOCENT_CODE = (
 @pytest.mark.parametrize("text", INNOCENT_CODE)
 def test_code_that_reads_a_secret_stays(text):
     assert masked_code(text) == text
+
+
+def test_what_describes_a_secret_stays():
+    text = "client_secret:\n  description: |\n    Give it twice.\n  value: hunterAAA1\n"
+    assert masked(text) == text.replace(VALUE, "***")
 
 
 def test_lists_in_tables():

@@ -28,6 +28,7 @@ _BETWEEN = re.compile(
 )
 _BLOCK = re.compile(r"(?:[|>][+\-0-9]{0,2})?[ \t]*(?:#[^\n]*)?\r?")
 _COMMENT = re.compile(r"\s[#;].*")
+_FAR = 1 << 30  # columns
 _REFERENCE = re.compile(r"[&*][\w.\-]+|\$\([^()]*\)")
 _CLOSED = re.compile(r"[\"']{3}|\"(?:\\.|[^\"\\])*\"|'[^']*'")
 _COMMAND = re.compile(
@@ -110,13 +111,18 @@ class Setting:
 
     def _nested(self, end: int, *, is_block: bool) -> Iterator[Part]:
         """Yield the lines of a block, or the values of a list or a table."""
+        skipped = _FAR  # an entry that has no secret starts at that column
         for line in self._below(end, with_items=not is_block):
             content = self.text[line.start : line.end]
             if is_block:
                 if is_secret(self.name, content):
                     yield line
                 continue
+            column = line.start - self.text.rfind("\n", 0, line.start)
+            if column > skipped:
+                continue
             child = _CHILD.match(content)
+            skipped = column if child is not None and is_about(child["key"]) else _FAR
             found = child or _ITEM.match(content)
             if found is not None and self._is_item(child["key"] if child else "", found["value"]):
                 yield Part(line.start + found.start("value"), line.start + found.end("value"))
