@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from cli_support import samebits
@@ -143,3 +144,102 @@ def test_what_samebits_reads_at_the_first_step_is_no_data_of_the_run(tmp_path):
 
     with RecordReader(tmp_path / "a.sbr") as a, RecordReader(tmp_path / "b.sbr") as b:
         assert a.info.environment["data"]["files"] == b.info.environment["data"]["files"] == {}
+
+
+STEPS = """
+import torch
+from net import Net
+
+torch.manual_seed(0)
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.25)
+for _ in range(2):
+    optimizer.zero_grad()
+    loss = model(torch.randn(16, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
+NET = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(8, 8)
+        self.second = torch.nn.Linear(8, 1)
+
+    def forward(self, x):
+        x = torch.relu(self.first(x))
+        return self.second(x)
+"""
+FASTER = STEPS.replace("lr=0.25", "lr=0.5")
+EDITS = {
+    "a line": (FASTER.replace("\nmodel", "\nunused = 1\nmodel"), NET),
+    "in a module": (FASTER, NET.replace("\n\nclass", "\n# about\n\n\nclass")),
+    "a function": (
+        FASTER.replace("for _", "def fit():\n    torch.zeros(1)\n\n\nfor _").replace(
+            "Net()", "Net()  # model"
+        ),
+        NET.replace(
+            "        x = torch.relu(self.first(x))", "        x = self.first(x)\n        x = torch.relu(x)"
+        ),
+    ),
+    "a script of functions": (
+        FASTER.replace("    ", "        ").replace("for _", "def main():\n    for _") + "\n\nmain()\n",
+        NET.replace("Net", "Model") + "\n\nNet = Model\n",
+    ),
+}
+
+
+def recorded(folder, name, steps, net):
+    """Record each operation of a version of the script."""
+    (folder / "train.py").write_text(steps)
+    (folder / "net.py").write_text(net)
+    done = samebits("run", "--level", "op", "--record", name, "train.py", cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_the_first_difference_of_two_versions_is_the_first_operation_whose_bits_differ(tmp_path, edit):
+    recorded(tmp_path, "a.sbr", STEPS, NET)
+    recorded(tmp_path, "b.sbr", *EDITS[edit])
+
+    found = json.loads(samebits("compare", "--json", "a.sbr", "b.sbr", cwd=tmp_path).stdout)
+
+    first = found["findings"][0]
+    assert (first["op"], first["step"], first["site"]["line"]) == ("aten::add_.Tensor", 0, 12)
+    assert [each["op"] for each in found["findings"]] == ["aten::add_.Tensor"]
+    here = (tmp_path / "train.py").read_text().splitlines().index
+    line = next(text for text in EDITS[edit][0].splitlines() if "optimizer.step" in text)
+    assert (first["other_site"] or first["site"])["line"] == here(line) + 1
+
+
+def test_only_a_line_that_the_run_had_is_shown(tmp_path):
+    recorded(tmp_path, "a.sbr", STEPS, NET)
+    recorded(tmp_path, "b.sbr", *EDITS["a line"])
+
+    text = samebits("compare", "--html", "page.html", "a.sbr", "b.sbr", cwd=tmp_path).stdout
+    page = " ".join(re.sub(r"<[^>]*>", "", (tmp_path / "page.html").read_text()).split())
+
+    assert "train.py:12\n    (the file has changed since this run)" in text
+    assert "in run 2 at train.py:13\n    > optimizer.step()" in text
+    assert "train.py:12 (the file has changed since this run)" in page
+    assert "&gt; 13 optimizer.step()" in page
+    assert "4 of 47 operations gave other bits" in page
+
+    (tmp_path / "train.py").write_text("# another file\n" * 40)
+    text = samebits("compare", "a.sbr", "b.sbr", cwd=tmp_path).stdout
+    assert "another file" not in text
+    assert text.count("(the file has changed since this run)") == 2
+
+
+def test_a_comment_above_is_no_difference(tmp_path):
+    recorded(tmp_path, "a.sbr", STEPS, NET)
+    recorded(tmp_path, "b.sbr", "# about\n" + STEPS, "# about\n" + NET)
+
+    found = json.loads(samebits("compare", "--json", "a.sbr", "b.sbr", cwd=tmp_path).stdout)
+
+    assert found["verdict"] == "identical"
+    assert not [note for note in found["notes"] if "code of" not in note]

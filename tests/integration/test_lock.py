@@ -133,6 +133,18 @@ def test_a_changed_line_among_several_commits_is_named(project):
     assert entry["step"] == 0
 
 
+def test_an_inserted_line_above_does_not_move_the_place_where_it_begins(project):
+    """The operation whose bits differ first, at its line here and in the code of the lock."""
+    slower = TRAIN.replace("lr=0.125", "lr=0.0625").replace("\nmodel =", "unused = 1\n\n\nmodel =")
+    commit(project, "train more slowly, and a name", train=slower)
+    done = samebits(project, "check")
+    words = " ".join(done.stdout.split())
+    assert "begins at step 0, aten::add_.Tensor" in words
+    assert "train.py:17; with the code of the lock train.py:15" in words
+    assert "a number" not in words
+    assert "+ unused" not in words
+
+
 def test_a_change_that_is_not_committed_is_named(project):
     """In a module, and with the operation at which the bits part."""
     (project / "model.py").write_text(MODEL.replace("SiLU()", "Tanh()"))

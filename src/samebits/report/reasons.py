@@ -50,7 +50,8 @@ def sentence_or_none(reason: Reason | None) -> str | None:
 
 def _other_scripts(*scripts: str) -> str:
     names = " and ".join(script or "none" for script in scripts)
-    return f"the records are of two scripts, {names}: compare runs of one script"
+    hint = "compare runs of one script, or two programs with `samebits compare --align names`"
+    return f"the records are of two scripts, {names}: {hint}"
 
 
 def _other_arguments(first: tuple[str, ...], second: tuple[str, ...]) -> str:

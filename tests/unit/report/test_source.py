@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
 import pytest
 
 from samebits._runtime.frames import Site
-from samebits.report.remedy import Sources, source_line
+from samebits.report.remedy import CHANGED_SINCE, Sources, quotation, source_line
+from samebits.report.style import Style
 
 LINE = "loss.backward()"
 
@@ -108,3 +110,29 @@ def test_a_form_feed_ends_no_line(project):
     """Python counts lines by line ends only."""
     (project / "feed.py").write_text(f"a = 1\x0cb = 2\n{LINE}\n")
     assert line(project / "feed.py", project) == LINE
+
+
+def test_a_line_of_a_file_that_has_changed_since_the_run_is_not_quoted(project):
+    """It may be another line now; each run is asked for its own contents."""
+    path = project / "train.py"
+    now, before = hashlib.sha256(path.read_bytes()).hexdigest(), "0" * 64
+    site = Site(str(path), 2, "main")
+    for code, shown in (
+        (({"train.py": now}, {"train.py": before}), (LINE, "")),
+        (({"train.py": before}, {"train.py": now}), ("", LINE)),
+        (({"other": before}, {}), (LINE, LINE)),
+        ((), (LINE, LINE)),
+    ):
+        sources = Sources(str(project), code=code)
+        assert tuple(source_line(site, sources, of_second=second) for second in (False, True)) == shown
+    changed = Sources(str(project), code=({"train.py": before}, {"train.py": now}))
+    assert quotation(site, changed, Style()) == [f"    {CHANGED_SINCE}"]
+    assert quotation(site, changed, Style(), of_second=True) == [f"    > {LINE}"]
+
+
+def test_a_file_that_samebits_changed_is_quoted_as_the_runs_had_it(project):
+    path = project / "train.py"
+    contents = f"import torch\n{LINE}  # before\n".encode()
+    code = ({"train.py": hashlib.sha256(contents).hexdigest()},)
+    sources = Sources(str(project), own=True, replaced={str(path): contents}, code=code)
+    assert source_line(Site(str(path), 2, "main"), sources) == f"{LINE}  # before"
