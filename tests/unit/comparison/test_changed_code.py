@@ -146,25 +146,29 @@ def test_values_of_an_inserted_line_are_extra_and_shown_at_its_place():
     assert not any("train.py:16" in text or "train.py:18" in text for text in notes_of(result))
 
 
-def test_a_line_that_was_split_is_aligned_by_its_operations():
+def test_an_inserted_line_has_the_key_of_no_line_of_the_first_run():
+    a, b = on_common_lines(version(train()), version(train(extra=["end"]), inserted, "train.py", "pkg.model"))
+    norm = next(event for event in b.events() if event.site is not None and event.site.line == 17)
+    assert site_key(norm.site) not in {site_key(event.site) for event in a.events()}
+    assert site_key(norm.site) != ("train.py", 17, "main")
+
+
+def test_operations_of_a_line_that_was_split_are_aligned_without_it():
     """What was one line is two, and only one of them can have the key of the old line."""
-    a = version(train())
-    b = version(train("0.2"), inserted, "train.py", "pkg.model")
-    b.listed = [
-        replace(event, site=replace(event.site, line=90)) if event.op == "aten::mean.default" else event
-        for event in b.listed
-    ]
-    a.listed = [
-        replace(event, site=replace(event.site, line=10)) if event.op == "aten::mean.default" else event
-        for event in a.listed
-    ]
 
-    assert [each.origin.op for each in compare(a, b).findings] == ["aten::add_.Tensor"]
+    def on_one_line(site):
+        return replace(site, line=10) if site.line == 12 else site
+
+    a, b = version(train(), on_one_line), version(train("0.2"), inserted, "train.py", "pkg.model")
+    lookup = Lookup(*on_common_lines(a, b), (0, 0), (0, 0))
+
+    for event, twin in zip(a.listed, b.listed, strict=True):
+        assert event.step > 0 or event.kind == "draw" or lookup.partner_in_b(event) == twin.seq
 
 
-def test_the_chart_of_steps_counts_no_values_as_other_ones_below_an_inserted_line():
-    edited = version(train(), inserted, "train.py", "pkg.model")
-    assert timeline(version(train()), edited) == timeline(version(train()), version(train()))
+def test_the_chart_of_steps_counts_values_below_an_inserted_line():
+    edited = version(train(printed="other"), inserted, "train.py", "pkg.model")
+    assert timeline(version(train()), edited) == timeline(version(train()), version(train(printed="other")))
 
 
 def test_draws_below_an_inserted_line_are_paired():
