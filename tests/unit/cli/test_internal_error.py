@@ -81,7 +81,7 @@ def test_the_object_has_the_verdict_and_the_error(run, capsys):
 
 def test_comparing_two_records_keeps_the_verdict_when_the_search_fails(monkeypatch):
     class Record:
-        info = type("Info", (), {"level": "op"})
+        info = type("Info", (), {"level": "op", "environment": {}})
 
     monkeypatch.setattr(comparing, "judge", lambda *_: DIFFERENT)
     monkeypatch.setattr(comparing, "find_origins", _fails)

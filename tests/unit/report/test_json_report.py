@@ -43,6 +43,7 @@ FINDING = {
     "op": (str, None),
     "module": (str, None),
     "site": (SITE, None),
+    "other_site": (SITE, None),
     "forward_site": (SITE, None),
     "inputs_equal": (bool, None),
     "difference": (DIFFERENCE, None),
