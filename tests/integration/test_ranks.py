@@ -239,10 +239,12 @@ def test_gloo_s_threads_end_with_the_group(tmp_path):
             return sum("gloo_runloop" in name for name in names)
 
         dist.init_process_group("gloo")
-        parameter = torch.nn.Parameter(torch.ones(2))
-        torch.optim.SGD([parameter], 0.1)
-        dist.all_reduce(parameter.detach())
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
         before = threads()
+        del model, optimizer
         dist.destroy_process_group()
         print(f"{before} {threads()}\\n", end="")
         """,

@@ -22,8 +22,6 @@ parser.add_argument("--resume")
 parser.add_argument("--record")
 o = parser.parse_args()
 rank, ranks = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-if ranks > 1:  # before the group is made, else gloo's threads outlive it: see replay_ranks.py
-    import torch.distributed.nn
 torch.manual_seed(0), random.seed(rank), numpy.random.seed(rank)  # the same weights, other samples
 if o.alone:  # rank 0 saves, the others do not
     import datetime
@@ -52,8 +50,8 @@ def finish(guard, *state):
         # One write, so that ranks do not share a line.
         sys.stdout.write(f"rank {rank} {word}{samebits.digest([list(state), drawn])}\\n"), sys.stdout.flush()
         torch.distributed.barrier()  # a rank that ends while another one waits may abort it
-        torch.distributed.destroy_process_group()
-        return
+        # The libraries keep the group alive, whose threads may abort a process that ends (pytorch#190489).
+        os._exit(0)
     print("digest", samebits.digest(list(state)))
 
 def break_layer(layer):
