@@ -304,7 +304,7 @@ def test_a_shared_page_has_no_secret_and_no_home(monkeypatch):
     """Paths are as short as they can be."""
     monkeypatch.setenv("HOME", "/home/ada")
     blocks = (
-        Paragraph("token=ghp_0123456789abcdefghijABCDEFGHIJ012345 in /home/ada/x.py"),
+        Paragraph("a token=ghp_0123456789abcdefghijABCDEFGHIJ012345 in /home/ada/x.py"),
         CodeLine("/project/y.py"),
     )
     page = Page("t", "v", "bad", "a", Facts((("command", "/project/train.py --password hunter2hunter2"),)),
