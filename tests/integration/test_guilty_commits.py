@@ -184,3 +184,23 @@ def test_a_text_that_the_run_reads_is_a_place_whatever_its_name(more, project):
     entry = project.blamed()
     assert (entry["change"]["commit"]["subject"], entry["change"]["proof"]) == ("guilty", "tried")
     assert places(entry) == [("corpus.md", 2)]
+
+
+@pytest.mark.parametrize("effect", [True, False])
+def test_code_and_data_that_git_does_not_keep_are_both_told(project, effect):
+    """The code, too, unless the old one gives the same bits with the new data."""
+    project.write(".gitignore", ".samebits/\ndata.txt\n")
+    project.write("data.txt", "1.0\n")
+    text = TRAIN.replace("torch.randn(6, 4)", "torch.randn(6, 4) * float(open('data.txt').read())")
+    project.commit("base", "train.py", text)
+    project.lock()
+    project.write("data.txt", "1.5\n")
+    changed = text.replace("lr=0.1", "lr=0.2") if effect else f"{text}unused = 1\n"
+    project.commit("change", "train.py", changed)
+
+    entry = project.blamed()
+
+    assert entry["blame"] == ("change" if effect else "data")
+    assert any("data.txt" in each for each in entry["inputs"])
+    assert any("code" in each for each in entry["inputs"]) == effect
+    assert ("the code and the data differ" in entry["why"]) == effect

@@ -116,6 +116,8 @@ def _of_change(result: EntryResult) -> str:
     if result.proof is Proof.TRIED:
         good = result.change.good.sha[:10] if result.change is not None else "the lock's commit"
         return f"the code of {good} still gives the bits of the lock here, and the code as it is does not"
+    if any(each.fact.path[0] == "data" for each in result.inputs):
+        return f"the code and the data differ from those of the lock, and nothing else does{_why_not(result)}"
     return f"the code differs from that of the lock, and nothing else does{_why_not(result)}"
 
 

@@ -125,8 +125,9 @@ def _old_code_differs(case: Case, old: LockRun, recipe: Recipe) -> EntryResult:
     assert old.info is not None  # noqa: S101 - for the type checker
     left = compare_environments(case.entry.info, here_as_locked(old.info)).differences
     inputs = tuple(each for each in left if each.strength is Strength.INPUT)
-    if inputs:  # data that git does not keep
-        return without_old_code(replace(case.result, inputs=inputs))
+    if inputs:  # data that git does not keep; the code counts too, unless the old one gives the same
+        left_out = case.gives_same(old)
+        return without_old_code(replace(case.result, inputs=inputs) if left_out else case.result)
     old_code = OldCode.SAME if case.gives_same(old) else OldCode.OTHERS
     return _rest(replace(case, result=replace(case.result, old_code=old_code)), recipe)
 
