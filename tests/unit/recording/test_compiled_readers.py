@@ -15,11 +15,12 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from samebits.recording.probes.compiled_readers import READERS, Reader
-from samebits.recording.probes.data_files import DataFilesProbe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
+
+    from samebits.recording.probes.data_files import DataFilesProbe
 
 
 for _reader in READERS:  # outside of the tests: some of them set environment variables
@@ -30,21 +31,6 @@ for _reader in READERS:  # outside of the tests: some of them set environment va
 def library(name: str) -> Any:
     """Return a module; not all that the table knows have to be installed."""
     return pytest.importorskip(name)
-
-
-@pytest.fixture
-def watch(tmp_path: Path) -> Iterator[Callable[[], DataFilesProbe]]:
-    """Return what installs a probe, which is taken away in the end."""
-    probes = []
-
-    def begin() -> DataFilesProbe:
-        probes.append(DataFilesProbe(str(tmp_path / "log"), ()))
-        probes[-1].install()
-        return probes[-1]
-
-    yield begin
-    for probe in probes:
-        probe.remove()
 
 
 def read_by(probe: DataFilesProbe, path: Path) -> bool:

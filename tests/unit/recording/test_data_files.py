@@ -18,7 +18,7 @@ from samebits.recording.probes.data_files import DataFilesProbe
 from samebits.recording.run_signals import RunSignals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 
 def test_programs_of_the_system_are_no_data(tmp_path):
@@ -91,21 +91,6 @@ def test_ctrl_c_meanwhile_leaves_out_the_rest_and_one_before_it_all(tmp_path, mo
     before = data_digests.digest_read(paths, str(tmp_path), signals)
     assert set(before.unread.values()) == {WhyUnread.SKIPPED}
     assert signals.came == [signal.SIGTERM, signal.SIGINT]
-
-
-@pytest.fixture
-def watch(tmp_path: Path) -> Iterator[Callable[[], DataFilesProbe]]:
-    """Return what installs a probe, which is taken away in the end."""
-    probes = []
-
-    def begin() -> DataFilesProbe:
-        probes.append(DataFilesProbe(str(tmp_path / "log"), ()))
-        probes[-1].install()
-        return probes[-1]
-
-    yield begin
-    for probe in probes:
-        probe.remove()
 
 
 def test_a_file_that_is_opened_to_read_and_write_was_read(
