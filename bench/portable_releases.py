@@ -5,8 +5,10 @@
     python bench/portable_releases.py compare a.json b.json
 
 It takes up to 12 samples of each operation from torch's own OpInfo tables. For each it keeps a digest of what
-comes out, of the gradients and of the gradients of these. Samples that the two releases do not share, because
-the tables have changed, are left out. Uninitialised memory (`empty` and the like) differs by its nature.
+comes out, of the gradients, of the gradients that can be differentiated again (`create_graph=True`: torch has
+other formulas for some of these) and of the gradients of these. Samples that the two releases do not share,
+because the tables have changed, are left out. Uninitialised memory (`empty` and the like) differs by its
+nature.
 """
 
 from __future__ import annotations
@@ -66,14 +68,16 @@ def derived(op: Any, arguments: tuple[Any, ...]) -> dict[str, str]:
     torch.manual_seed(1)
     outputs = [t for t in tree_leaves(op(*arguments[:-1], **arguments[-1])) if isinstance(t, torch.Tensor)]
     row = {"output": digest_of(outputs)}
-    for name in ("gradient", "second gradient"):
+    for name, has_graph in (("gradient", False), ("gradient with a graph", True), ("second gradient", False)):
         outputs = [t for t in outputs if t is not None and t.requires_grad]
         if not outputs or not inputs:
             break
         weights = [weights_like(t) for t in outputs]
-        again = name == "gradient"
-        outputs = list(torch.autograd.grad(outputs, inputs, weights, create_graph=again, allow_unused=True))
-        row[name] = digest_of(outputs)
+        gradients = torch.autograd.grad(
+            outputs, inputs, weights, create_graph=has_graph, retain_graph=True, allow_unused=True
+        )
+        row[name] = digest_of(list(gradients))
+        outputs = list(gradients) if has_graph else outputs
     return row
 
 

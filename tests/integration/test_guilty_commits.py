@@ -54,11 +54,11 @@ class Project:
         self.git("commit", "-q", "--allow-empty", "-m", message)
         return self.git("rev-parse", "HEAD")
 
-    def samebits(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def samebits(self, *words: str, threads: int = 1) -> subprocess.CompletedProcess[str]:
         """Run the command line."""
         return subprocess.run(
             [sys.executable, "-m", "samebits", *words],
-            cwd=self.folder, env={**os.environ, "OMP_NUM_THREADS": "1"},
+            cwd=self.folder, env={**os.environ, "OMP_NUM_THREADS": str(threads)},
             capture_output=True, text=True, check=False, timeout=300,
         )  # fmt: skip
 
@@ -68,9 +68,9 @@ class Project:
         assert done.returncode == 0, done.stderr
         self.commit(f"lock {script}")
 
-    def blamed(self, *words: str) -> dict:
+    def blamed(self, *words: str, threads: int = 1) -> dict:
         """Return the only entry of `check --json`, which is different."""
-        done = self.samebits("check", "--json", *words)
+        done = self.samebits("check", "--json", *words, threads=threads)
         assert done.returncode == 1, done.stderr + done.stdout
         (entry,) = json.loads(done.stdout)["entries"]
         return entry
@@ -204,3 +204,59 @@ def test_code_and_data_that_git_does_not_keep_are_both_told(project, effect):
     assert any("data.txt" in each for each in entry["inputs"])
     assert any("code" in each for each in entry["inputs"]) == effect
     assert ("the code and the data differ" in entry["why"]) == effect
+
+
+CHANCE = """
+# The runs whose numbers are given come out otherwise, as chance would have it.
+import itertools, os
+def number():
+    for each in itertools.count():
+        try:
+            os.mkdir({folder!r} + f"/{{each}}")
+            return each
+        except FileExistsError:
+            pass
+OTHERWISE = number() in {runs}
+"""
+
+
+def chance(folder: Path, *runs: int, before: str = "") -> str:
+    """The script, with another learning rate in some runs."""
+    folder.mkdir(exist_ok=True)
+    text = TRAIN.replace("lr=0.1", "lr=0.2 if OTHERWISE else 0.1")
+    return CHANCE.format(folder=str(folder), runs=runs) + before + text
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_chance_that_looks_like_a_change_is_told_as_nondeterminism(is_committed, project, tmp_path):
+    """The first three runs of the check agree, and then the old code gives the bits of the lock."""
+    runs = 2, 3, 4
+    project.commit("base", "train.py", chance(tmp_path / "runs", *runs))
+    project.lock()
+    project.write("train.py", chance(tmp_path / "runs", *runs, before="epochs = 2\n"))
+    if is_committed:
+        project.commit("innocent")
+    entry = project.blamed()
+    assert (entry["blame"], entry["change"]) == ("nondeterminism", None)
+
+
+def test_chance_beside_a_setting_of_the_lock_is_told_as_nondeterminism(project, tmp_path):
+    """With the variable as in the lock, a run gives the bits of the lock, and one more does not."""
+    project.commit("base", "train.py", chance(tmp_path / "runs", 2, 3, 4, 7, 8, 9))
+    project.lock()
+    entry = project.blamed(threads=2)
+    assert (entry["blame"], entry["settings"]) == ("nondeterminism", {})
+
+
+def test_chance_without_any_difference_is_told_as_nondeterminism(project, tmp_path):
+    project.commit("base", "train.py", chance(tmp_path / "runs", 2, 3, 4))
+    project.lock()
+    assert project.blamed()["blame"] == "nondeterminism"
+
+
+def test_chance_that_the_trace_shows_gives_no_lock(project, tmp_path):
+    project.commit("base", "train.py", chance(tmp_path / "runs", 2))
+    done = project.samebits("lock", "--trace", "1", "train.py")
+    assert done.returncode == 2
+    assert "two runs of train.py gave different bits" in done.stderr
+    assert not (project.folder / "samebits.lock").exists()

@@ -78,7 +78,7 @@ def test_a_mismatch_names_step_value_and_whose_it_is(locked):
     before = path.read_bytes()
     unexplained = again(locked, "test_it.py", LR="0.2").stdout
     assert re.search(r"golden  DIFFERENT +from step 0 of 3 on: gradients or state", unexplained), unexplained
-    assert "golden: something that the lock does not hold: two runs agree here" in unexplained
+    assert "golden: something that the lock does not hold: all runs here agree" in unexplained
     assert re.search(r"step 1: loss 0\.\d+ in the lock, 0\.\d+ here", unexplained)
     assert "if this is wanted: pytest --samebits-update" in unexplained
 

@@ -39,11 +39,11 @@ _TRACE = 3  # steps
 class LockCommand:
     """Write what a script gives, step by step, into a lock file.
 
-    CI notices then when a change of the code changes the numbers. The script runs twice; where the runs
-    differ there is nothing to lock. The file is text: a digest and a few values for each step, and the
-    environment that matters. `samebits check` compares with it, and says whose it is when the bits are
-    others. Beside it goes a record of the operations of the first steps, from which `check` names the
-    operation that another machine or another torch computes differently.
+    CI notices then when a change of the code changes the numbers. The script runs twice, and its first
+    steps a third time; where the runs differ there is nothing to lock. The file is text: a digest and a few
+    values for each step, and the environment that matters. `samebits check` compares with it, and says whose
+    it is when the bits are others. Beside it goes a record of the operations of the first steps, from which
+    `check` names the operation that another machine or another torch computes differently.
 
     Examples:
       samebits lock --seed 0 train.py --epochs 1

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from samebits.errors import SamebitsError
 from samebits.switches.variables import HARMLESS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from samebits.commands.pins import Pins, Unlike
@@ -67,7 +68,7 @@ class Rebuilt:
         unlike: modules whose code is not as it was in the run.
         left_out: changed files that the record knows by digest only.
         masked: whether secrets are masked in the patch.
-        data: names of the data files that the run read, with their SHA-256.
+        data: names of the data files that the run read and the code does not have, with their SHA-256.
         python: version of Python.
         absolute: paths in the command that name a place on the machine of the run.
         packages: that will not be just as they were.
@@ -132,7 +133,7 @@ def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> 
         unlike=_unlike(facts, folder) if code.is_there else (),
         left_out=_left_out(facts),
         masked=bool(fact_at(facts, "patch", "masked")),
-        data=tuple(_data(facts)),
+        data=tuple(_missing_data(facts, folder / CODE)),
         python=_python(facts),
         absolute=tuple(word for word in recorded.command if os.path.isabs(word)),
         packages=pins.unlike,
@@ -215,7 +216,7 @@ set -e
 here=$(cd "$(dirname "$0")" && pwd)
 [ -x "$here/venv/bin/samebits" ] || "$here/install.sh"
 . "$here/environment.sh"
-cd "$here/{CODE}"/{_folder(facts)}
+cd "$here/{CODE}"/{shlex.quote(_folder(facts))}
 "$here/venv/bin/samebits" diff "$here/{GOLDEN}" >&2 || echo >&2
 exec "$here/venv/bin/samebits" check "$here/{GOLDEN}" "$@"
 """
@@ -224,7 +225,7 @@ exec "$here/venv/bin/samebits" check "$here/{GOLDEN}" "$@"
 def _folder(facts: Mapping[str, Any]) -> str:
     """Return the working folder of the run below the code."""
     folder = fact_at(facts, "patch", "folder")
-    return shlex.quote(str(folder)) if folder and ".." not in str(folder).split("/") else "."
+    return str(folder) if folder and ".." not in str(folder).split("/") else "."
 
 
 def _dockerfile(facts: Mapping[str, Any], pins: Pins) -> str:
@@ -290,6 +291,18 @@ def _left_out(facts: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _data(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _missing_data(facts: Mapping[str, Any], code: Path) -> Iterator[tuple[str, str]]:
+    """Yield the names and digests of data files that are not in the code as they were."""
     files = table_at(facts, "data", "files")
-    return [(str(name), str(fact_at(files, name, "sha256"))) for name in files]
+    for name, wanted in ((str(name), str(fact_at(files, name, "sha256"))) for name in files):
+        if _sha256_below(code, os.path.join(_folder(facts), name)) != wanted:
+            yield name, wanted
+
+
+def _sha256_below(root: Path, name: str) -> str | None:
+    """Return the SHA-256 of a file; None if it is not below a folder, as one that a record names may be."""
+    with suppress(OSError, ValueError):  # a null character in the name
+        path = (root / name).resolve()
+        if path.is_relative_to(root.resolve()):
+            return sha256_of(str(path))
+    return None

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 from samebits._runtime.package import __version__
 from samebits._text.option_names import Interface
 from samebits._text.printable import printable
-from samebits.commands.lock.attribution import with_environments, without_old_code
+from samebits.commands.lock.attribution import (
+    REPEATS,
+    REPEATS_WITHOUT_REASON,
+    has_no_reason,
+    with_environments,
+    without_old_code,
+)
 from samebits.commands.lock.entry import LockEntry, first_mismatch, here_as_locked, rows_of
 from samebits.commands.lock.file import DEFAULT, LockFile, check_name, read_lock, write_lock
 from samebits.commands.lock.outcome import Blame, EntryResult, Proof
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
     from samebits.commands.lock.outcome import RestoredSetting
     from samebits.pytest_plugin.fresh_runs import CallSite
     from samebits.records.events import RunInfo
+    from samebits.verification import Verification
 
 _OWN_FOLDERS = {DEFAULT_FOLDER.name, ".pytest_cache"}
 _MAIN = "run_test.py"  # the main program of the fresh process
@@ -281,27 +288,49 @@ def _of_everybody(info: RunInfo) -> RunInfo:
 
 def _explained(call: Locked, result: EntryResult, folder: Path) -> EntryResult:
     """Find out whose a mismatch is, as far as runs of the code as it is can show."""
-    assert result.run is not None  # noqa: S101 - for the type checker
-    assert result.mismatch is not None  # noqa: S101
-    again = _run(call, folder / "run-2.sbr")
-    if first_mismatch(result.run.rows, again.rows) is not None:
-        operations = compared(result.run.record, again.record, "the function")
-        return replace(result, blame=Blame.NONDETERMINISM, proof=Proof.TRIED, operations=operations)
+    other = _other_outcome(call, result, folder, REPEATS)
+    if other is not None:
+        return other
     result = with_environments(result)
     if result.inputs:
         return without_old_code(result)
-    return _rest(call, result, folder)
+    result = _rest(call, result, folder)
+    if not has_no_reason(result):
+        return result
+    return _other_outcome(call, result, folder, REPEATS_WITHOUT_REASON) or result
+
+
+def _other_outcome(call: Locked, result: EntryResult, folder: Path, times: int) -> EntryResult | None:
+    """Make the call again, and return the result if a run gives other bits than the first; else None."""
+    first = result.run
+    assert first is not None  # noqa: S101 - for the type checker
+    for _ in range(times):
+        again = _run(call, _next(folder))
+        if first_mismatch(first.rows, again.rows) is not None:
+            return _nondeterminism(result, compared(first.record, again.record, "the function"))
+    return None
+
+
+def _nondeterminism(result: EntryResult, operations: Verification | None) -> EntryResult:
+    return replace(result, blame=Blame.NONDETERMINISM, proof=Proof.TRIED, operations=operations)
+
+
+def _next(folder: Path) -> Path:
+    """Return the path of a further record."""
+    return folder / f"run-{len(list(folder.glob('run-*.sbr'))) + 1}.sbr"
 
 
 def _rest(call: Locked, result: EntryResult, folder: Path) -> EntryResult:
     """Try the settings of the lock that can be set here."""
 
     def gives_lock(settings: tuple[RestoredSetting, ...]) -> bool:
-        rows = _run(call, folder / f"settings-{len(list(folder.iterdir()))}.sbr", settings).rows
+        rows = _run(call, _next(folder), settings).rows
         return first_mismatch(result.entry.rows, rows) is None
 
     settings = settings_of_lock(result.entry.environment, result.platform)
     if settings and gives_lock(settings):
         needed = those_needed(settings, gives_lock)
+        if not all(gives_lock(needed) for _ in range(REPEATS)):
+            return _nondeterminism(result, None)
         return replace(result, blame=Blame.PLATFORM, settings=needed, proof=Proof.TRIED)
     return with_rest(replace(result, tried=settings))

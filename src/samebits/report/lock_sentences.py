@@ -90,7 +90,10 @@ def next_text(result: EntryResult) -> str:
     """Say what to do about a mismatch; empty where the report has said it."""
     entry = result.entry
     if result.blame is Blame.NONDETERMINISM:
-        return "assert_repeatable says why" if entry.test else ""
+        if entry.test:
+            return "assert_repeatable says why"
+        runs = "the runs that looked for the cause agreed; `samebits verify --runs 20` may find it"
+        return runs if result.finding is None else ""
     if result.blame is Blame.UNDECIDED and _is_old_code_wanted(result):
         again = "this test" if entry.test else "`samebits check`"
         return f"check out the code of the lock and run {again} again"
@@ -169,7 +172,7 @@ def _known(result: EntryResult) -> str:
     elif result.platform:
         text = "the code is that of the lock, and each run here gives the same other bits"
     else:
-        text = "two runs agree here, and nothing that the lock holds is different"
+        text = "all runs here agree, and nothing that the lock holds is different"
     if not result.tried:
         return text
     return f"{text}. The settings of the lock ({_listed(result.tried)}) do not bring its bits back (tried)"

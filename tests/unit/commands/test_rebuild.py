@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -172,6 +173,29 @@ def test_files_that_releases_leave_out_are_part_of_the_code(tmp_path: Path, is_b
 
     assert (into / "config.py").read_text() == "b = 1\n"
     assert not write_files(tmp_path, "0" * 40, into, 60)
+
+
+def test_data_that_the_code_brings_is_not_asked_for(tmp_path: Path) -> None:
+    """Nothing outside of the rebuilt code counts, whatever a record names."""
+    (tmp_path / "sub").mkdir()
+    for name in ("sub/same.csv", "sub/other.csv"):
+        (tmp_path / name).write_text("1\n")
+    commit = committed(tmp_path)
+    (tmp_path / "outside.csv").write_text("1\n")
+    one = hashlib.sha256(b"1\n").hexdigest()
+    names = {
+        "same.csv": one, "other.csv": "d" * 64, "gone.csv": one, "../sub": one, "a\0b": one,
+        str(tmp_path / "outside.csv"): one, "../../../outside.csv": one,
+    }  # fmt: skip
+    data = {"files": {name: {"sha256": digest} for name, digest in names.items()}}
+    facts = {**FACTS, "source": {"commit": commit}, "patch": {"folder": "sub"}, "data": data}
+    record = tmp_path / "a.sbr"
+    record.write_bytes(b"record")
+    info = RunInfo(("train.py",), Level.STEP, "finished", environment=facts)
+
+    made = rebuild(record, info, tmp_path / "again", tmp_path)
+
+    assert [name for name, _ in made.data] == [name for name in names if name != "same.csv"]
 
 
 def test_a_patch_that_does_not_apply_leaves_the_code_as_it_was_committed(tmp_path: Path) -> None:

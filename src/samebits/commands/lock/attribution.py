@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits._text.masking import Masker
-from samebits.commands.lock.change import find_change, masked_change
+from samebits.commands.lock.change import claims_of, find_change, masked_change
 from samebits.commands.lock.entry import here_as_locked
 from samebits.commands.lock.old_code import Repository
 from samebits.commands.lock.old_commits import locked_tree, old_commits
@@ -26,32 +26,53 @@ from samebits.environment.repository import is_distrusted
 from samebits.verification.user_files import refuse_other_code
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from samebits.commands.lock.case import Case
     from samebits.commands.lock.old_code import Commit
     from samebits.commands.lock.outcome import EntryResult, RestoredSetting
     from samebits.commands.lock.recipe import LockRun, Recipe
+
+REPEATS = 2
+"""Of a run that shows something; where chance gives one of two results, one run agrees half of the time."""
+REPEATS_WITHOUT_REASON = 4
+"""Of the run, where no difference was found that could be the reason for its bits."""
 
 
 def attribute(case: Case) -> EntryResult:
     """Find out whose a mismatch is.
 
     Raises:
-        SamebitsError: a run cannot be started, or its record cannot be read; the second run failed
+        SamebitsError: a run cannot be started, or its record cannot be read; a further run failed
             (`lock-run-failed`); the code was changed between the runs (`code-changed`).
         KeyboardInterrupt: by Ctrl-C.
     """
-    case.announce("a second run, to see whether the bits are chance")
-    again = run(case.short, "again")
-    if again.failed:
-        raise run_failure(again)
-    if not case.gives_same(again):
-        if case.result.run is not None:
-            refuse_other_code(case.result.run.info, again.info)
+    if not _is_repeated(case, REPEATS):
         return _nondeterminism(case)
     case = replace(case, result=with_environments(case.result))
     if case.result.inputs:
         return _changed_inputs(case)
     return _rest(case, case.short)
+
+
+def _is_repeated(case: Case, times: int) -> bool:
+    """Run the code as it is again, and tell whether each run gave the bits of the first."""
+    for _ in range(times):
+        case.announce("a further run, to see whether the bits are chance")
+        again = run(case.short, "again")
+        if again.failed:
+            raise run_failure(again)
+        if not case.gives_same(again):
+            if case.result.run is not None:
+                refuse_other_code(case.result.run.info, again.info)
+            return False
+    return True
+
+
+def _hold(case: Case, claims: Sequence[Callable[[], bool]]) -> bool:
+    """Make the runs that show something again, and tell whether each gives what it gave."""
+    case.announce("the runs that show this once more, to see whether the bits are chance")
+    return all(claim() for _ in range(REPEATS) for claim in claims)
 
 
 def _nondeterminism(case: Case) -> EntryResult:
@@ -90,8 +111,10 @@ def _changed_inputs(case: Case) -> EntryResult:
         if not case.gives_lock(old):
             return _old_code_differs(case, old, trees.recipe(commit.sha, {}))
         case.announce("the commit and the lines that changed the bits")
-        masker = Masker(variables=os.environ)
-        change = masked_change(find_change(repository, commit, trees.gives_lock), masker)
+        change = find_change(repository, commit, trees.gives_lock)
+        if not _hold(case, claims_of(repository, change, trees.gives_lock)):
+            return _nondeterminism(case)
+        change = masked_change(change, Masker(variables=os.environ))
         operations = compared(case, trees.recipe(change.good.sha, {}), case.short)
     result = replace(case.result, change=change, operations=operations)
     return replace(result, blame=Blame.CHANGE, proof=Proof.TRIED)
@@ -165,6 +188,8 @@ def _rest(case: Case, recipe: Recipe) -> EntryResult:
         first = made(settings)
         if case.gives_lock(first):
             settings = those_needed(settings, lambda some: case.gives_lock(made(some)))
+            if not _hold(case, (lambda: case.gives_lock(made(settings)),)):
+                return _nondeterminism(case)
             operations = compared(case, _with_settings(recipe, settings), recipe)
             blame = with_change(Blame.PLATFORM, case.result.old_code)
             result = replace(case.result, settings=settings, operations=operations)
@@ -172,7 +197,15 @@ def _rest(case: Case, recipe: Recipe) -> EntryResult:
         tried = () if first.failed else settings
     # With them, the operation named is one that they do not change.
     operations = traced(case, _with_settings(recipe, tried))
-    return with_rest(replace(case.result, tried=tried, operations=operations))
+    result = with_rest(replace(case.result, tried=tried, operations=operations))
+    if has_no_reason(result) and not _is_repeated(case, REPEATS_WITHOUT_REASON):
+        return _nondeterminism(case)
+    return result
+
+
+def has_no_reason(result: EntryResult) -> bool:
+    """Tell whether nothing that a lock holds explains the bits, so that chance is likely."""
+    return result.blame in (Blame.UNRECORDED, Blame.CHANGE_AND_UNRECORDED)
 
 
 def _with_settings(recipe: Recipe, settings: tuple[RestoredSetting, ...]) -> Recipe:

@@ -54,6 +54,21 @@ def find_change(repository: Repository, old: Commit, gives: Gives) -> Change:
     return Change(bad, good, shown, Proof.INFERRED, others, files, step.relation)
 
 
+def claims_of(repository: Repository, change: Change, gives: Gives) -> tuple[Callable[[], bool], ...]:
+    """Return what a change rests on: each makes a run, and tells whether that can be so.
+
+    Args:
+        repository: of the code.
+        change: as `find_change` returned it.
+        gives: as there.
+    """
+    good, base = change.good.sha, change.commit.sha if change.commit is not None else WORKING_TREE
+    tree, texts = good, {}
+    if change.proof is Proof.TRIED:
+        tree, texts = base, _as_before(repository, (good, base), change.hunks)
+    return (lambda: gives(base, {}) is not True), (lambda: gives(tree, texts) is not False)
+
+
 @dataclass(frozen=True)
 class Places:
     """What differs between two trees.

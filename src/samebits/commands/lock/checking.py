@@ -14,7 +14,7 @@ from samebits._text.files import SHARED, write_whole
 from samebits._text.printable import printable
 from samebits.commands.lock.attribution import attribute
 from samebits.commands.lock.case import Case
-from samebits.commands.lock.entry import LockEntry, first_mismatch, here_as_locked
+from samebits.commands.lock.entry import LockEntry, agree, first_mismatch, here_as_locked, rows_of
 from samebits.commands.lock.file import read_lock, write_lock
 from samebits.commands.lock.outcome import EntryResult
 from samebits.commands.lock.recipe import Recipe, check_script, run, run_failure, run_operations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from samebits.commands.lock.case import Announce
+    from samebits.commands.lock.entry import Mismatch
     from samebits.commands.lock.file import LockFile
     from samebits.commands.lock.recipe import LockRun
     from samebits.executors.surroundings import Surroundings
@@ -191,9 +192,10 @@ def make_entry(entry: LockEntry, lock: LockFile, options: CheckOptions) -> MadeE
     again = run(replace(recipe, output="nothing"), "again")
     if again.failed:
         raise run_failure(again)
-    if first_mismatch(made.rows, again.rows) is not None:
+    mismatch = first_mismatch(made.rows, again.rows)
+    if mismatch is not None:
         refuse_other_code(made.info, again.info)
-        raise _not_repeatable(entry, made, again)
+        raise _not_repeatable(entry, mismatch)
     written = replace(
         entry,
         steps=made.info.steps,
@@ -202,12 +204,11 @@ def make_entry(entry: LockEntry, lock: LockFile, options: CheckOptions) -> MadeE
         commit=str(fact_at(made.info.environment, "source", "commit") or ""),
         samebits=__version__,
     )
-    trace, steps = _traced(written, recipe, options)
+    trace, steps = _traced(written, made, recipe, options)
     return MadeEntry(replace(written, trace=steps), trace)
 
 
-def _not_repeatable(entry: LockEntry, made: LockRun, again: LockRun) -> SamebitsError:
-    mismatch = first_mismatch(made.rows, again.rows)
+def _not_repeatable(entry: LockEntry, mismatch: Mismatch | None) -> SamebitsError:
     where = "" if mismatch is None or mismatch.last_step is None else f" from step {mismatch.last_step} on"
     seed = "" if entry.control is not None else " or give --seed 0"
     message = (
@@ -217,13 +218,22 @@ def _not_repeatable(entry: LockEntry, made: LockRun, again: LockRun) -> Samebits
     return SamebitsError(message, slug="lock-not-repeatable")
 
 
-def _traced(entry: LockEntry, recipe: Recipe, options: CheckOptions) -> tuple[Path | None, int]:
-    """Record the operations of the first steps, and return the record and how many steps that has."""
+def _traced(
+    entry: LockEntry, run_of_entry: LockRun, recipe: Recipe, options: CheckOptions
+) -> tuple[Path | None, int]:
+    """Record the operations of the first steps, and return the record and how many steps that has.
+
+    Raises:
+        SamebitsError: their bits are others than those of the run of the entry; `lock-not-repeatable`.
+    """
     if not entry.trace:
         return None, 0
     options.announce(f"{entry.name}: the operations of its first steps")
     most = entry.trace if entry.max_steps is None else min(entry.trace, entry.max_steps)
     made = run_operations(replace(recipe, max_steps=most, output="nothing"), "trace")
+    if not made.failed and not agree(entry.rows, rows_of(made.record)):
+        refuse_other_code(run_of_entry.info, made.info)
+        raise _not_repeatable(entry, None)
     why = f"failed: {run_failure(made)}" if made.failed else ""
     if os.path.getsize(made.record) > _LARGEST_TRACE:
         why = "is too large to keep"

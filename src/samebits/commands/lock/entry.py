@@ -228,6 +228,13 @@ def first_mismatch(
     return None
 
 
+def agree(locked: Iterable[LockRow], traced: Iterable[LockRow]) -> bool:
+    """Tell whether the first steps of a run have the bits of a lock, where both have a row for one step."""
+    wanted = {row.first: _bits(row) for row in locked if row.first == row.last != END}
+    own = (row for row in traced if row.first == row.last and row.first in wanted)
+    return all(_bits(row) == wanted[row.first] for row in own)
+
+
 def _bits(row: LockRow) -> tuple[int, int, str, str]:
     return row.first, row.last, row.state, row.values
 

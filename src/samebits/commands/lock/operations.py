@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from samebits.commands.lock.entry import END, rows_of
+from samebits.commands.lock.entry import agree, rows_of
 from samebits.commands.lock.recipe import run_operations
 from samebits.errors import SamebitsError
 from samebits.verification import verify_records, with_kept_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from samebits.commands.lock.case import Case
-    from samebits.commands.lock.entry import LockEntry, LockRow
     from samebits.commands.lock.recipe import Recipe
     from samebits.verification import Verification
 
@@ -59,7 +56,7 @@ def traced(case: Case, recipe: Recipe) -> Verification | None:
     if not case.entry.trace or not trace.is_file() or (last is not None and last >= case.entry.trace):
         return None
     try:
-        is_of_entry = _agree(case.entry, rows_of(str(trace)))
+        is_of_entry = agree(case.entry.rows, rows_of(str(trace)))
     except SamebitsError:  # said below, when it is compared
         is_of_entry = True
     if not is_of_entry:
@@ -75,10 +72,3 @@ def traced(case: Case, recipe: Recipe) -> Verification | None:
         case.announce(f"no operation is named, because of the record beside the lock: {error}")
         return None
     return result if result.comparison.verdict == "different" and result.comparison.findings else None
-
-
-def _agree(entry: LockEntry, rows: Iterable[LockRow]) -> bool:
-    """Tell whether rows have the bits of an entry, in each step for which both have a row of its own."""
-    locked = {row.first: row for row in entry.rows if row.first == row.last != END}
-    own = (row for row in rows if row.first == row.last and row.first in locked)
-    return all((row.state, row.values) == (locked[row.first].state, locked[row.first].values) for row in own)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from samebits.switches.switch import Control
     from samebits.verification import Verification
 
-_RUNS = 4  # until two of them differ
+_RUNS = 8  # until two of them differ
 # Of tensors in a record of operations, to say how far values are apart.
 _KEPT_BYTES = 1 << 20
 _KEPT_ELEMENTS = 256  # of each, so that the first large ones do not use it up
