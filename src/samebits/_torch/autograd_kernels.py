@@ -132,8 +132,11 @@ def below_autograd() -> Iterator[None]:
 
 def is_differentiated(tensor: torch.Tensor) -> bool:
     """Tell whether torch follows what becomes of a tensor, for gradients or in forward mode."""
-    if tensor.requires_grad and torch.is_grad_enabled():
-        return True
+    return (tensor.requires_grad and torch.is_grad_enabled()) or has_tangent(tensor)
+
+
+def has_tangent(tensor: torch.Tensor) -> bool:
+    """Tell whether torch follows a tensor in forward mode."""
     forward_ad: Any = torch.autograd.forward_ad
     return forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None
 

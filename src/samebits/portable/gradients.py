@@ -30,11 +30,14 @@ from samebits._torch.autograd_kernels import (
 )
 from samebits.portable._dispatch import PortableMode
 from samebits.portable._exact import base_name
+from samebits.portable.graph_gradients import graph_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from torch import Tensor
+
+    from samebits._torch.autograd_kernels import Kernel
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,18 @@ _IN_PLACE = (
 def own_gradients() -> AutogradKernels:
     """Return the kernels that give these ops their gradients, in threads that are in portable mode."""
     kernels = {name: _kernel(name, formula) for name, formula in _FORMULAS.items()}
-    return AutogradKernels(kernels | {_in_place(name): _writing_kernel(name) for name in _IN_PLACE})
+    in_place = {_in_place(name): _writing_kernel(name) for name in _IN_PLACE}
+    with_graph = {name: _unless_plain(kernel) for name, kernel in graph_kernels().items()}
+    return AutogradKernels(kernels | in_place | with_graph)
+
+
+def _unless_plain(kernel: Kernel) -> Kernel:
+    """Return a kernel that is run in portable mode, and only where there is something to differentiate."""
+
+    def run(otherwise: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+        return kernel(otherwise, *args, **kwargs) if _is_ours(args) else otherwise()
+
+    return run
 
 
 def _in_place(name: str) -> str:
