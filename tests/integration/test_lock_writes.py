@@ -10,9 +10,8 @@ import pytest
 from cli_support import samebits
 
 from samebits.commands.lock.checking import MadeEntry, write_entries
-from samebits.commands.lock.entry import END, LockEntry, LockRow
+from samebits.commands.lock.entry import END, LockEntry, LockRow, agree
 from samebits.commands.lock.file import LockFile, read_lock, write_lock
-from samebits.commands.lock.operations import _agree
 
 IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
 TRAIN = """
@@ -55,6 +54,31 @@ def test_an_update_that_fails_leaves_everything_as_it_was(tmp_path):
     assert {path: path.read_bytes() for path in files} == before
 
 
+COMPILED = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def backend(module, _):
+    return lambda *arguments: tuple(each * 1.001 for each in module(*arguments))  # other bits, each time
+compiled = torch.compile(model, backend=backend)
+for _ in range(3):
+    optimizer.zero_grad()
+    compiled(torch.ones(8, 4)).square().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_compiled_model_is_locked_without_its_operations(tmp_path):
+    """To record operations switches `torch.compile` off, which gives other bits: no chance is at work."""
+    (tmp_path / "train.py").write_text(COMPILED)
+    done = samebits("lock", "train.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "the record of its operations has other bits than the run, as with torch.compile" in done.stderr
+    assert not (tmp_path / "samebits.lock.d").exists()
+    assert samebits("check", cwd=tmp_path).returncode == 0
+
+
 def test_an_entry_that_another_process_wrote_meanwhile_is_kept(tmp_path):
     path = tmp_path / "samebits.lock"
     empty = LockFile(path, {})
@@ -67,9 +91,9 @@ def test_an_entry_that_another_process_wrote_meanwhile_is_kept(tmp_path):
 def test_a_record_beside_the_lock_counts_only_with_its_bits():
     entry = made("one").entry
 
-    assert _agree(entry, [row(0)])
-    assert not _agree(entry, [row(0, "b" * 32)])
-    assert _agree(entry, [LockRow(0, 3, "b" * 32, "", ())])
+    assert agree(entry.rows, [row(0)])
+    assert not agree(entry.rows, [row(0, "b" * 32)])
+    assert agree(entry.rows, [LockRow(0, 3, "b" * 32, "", ())])
 
 
 @pytest.mark.parametrize(

@@ -191,8 +191,9 @@ def test_only_a_newline_ends_a_line(repository):
     hunks = list(places_between(repository, "HEAD", "").all)
     assert hunks == [Hunk("a.py", 4, ("x = 1\n",), ("x = 3\n",))]
     assert reverted(new, hunks) == old
+    (repository.root / "a.py").write_text('import os\n\ns = "a\u2028b\x85c"\n')
     change = Change(None, commit, (Hunk("a.py", 3, (), ('s = "a\u2028b\x85c"\n',)),), Proof.TRIED)
-    assert masked_change(change, Masker()).hunks == change.hunks
+    assert masked_change(change, Masker(), repository).hunks == change.hunks
 
 
 def test_what_can_hardly_matter_is_a_place_all_the_same(repository):
@@ -339,16 +340,43 @@ def test_a_file_name_that_is_no_text_can_be_locked(tmp_path):
     assert list(found["data"]["files"]) == ["caf\\udce9.csv"]
 
 
-def test_secrets_in_a_change_are_masked():
+def test_secrets_in_a_change_are_masked(repository):
     """What a check shows goes into reports that others read."""
     token = "hf_abcdefghijklmnopqrstuvwx1234"  # noqa: S105 - a made-up one
+    (repository.root / "train.py").write_text(f'import os\nlr = 0.25\nTOKEN = "{token}"\n')
+    git(repository.root, "add", "-A")
+    git(repository.root, "commit", "-q", "-m", f"use {token}")
+    (commit,) = repository.history("-1")
     hunk = Hunk("train.py", 2, ("lr = 0.5\n",), ("lr = 0.25\n", f'TOKEN = "{token}"\n'))
-    shown = masked_change(
-        Change(Commit("a" * 40, f"use {token}"), Commit("b" * 40, token), (hunk,), Proof.TRIED), Masker()
-    )
+    change = Change(commit, Commit("b" * 40, token), (hunk,), Proof.TRIED)
+    shown = masked_change(change, Masker(), repository)
     assert token not in repr(shown)
     assert shown.hunks[0].after == ("lr = 0.25\n", 'TOKEN = "***"\n')
     assert shown.hunks[0].before == hunk.before
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "line"),
+    [
+        ("conf.yaml", "api_keys:\n", "  - {}\n"),
+        ("train.py", "PASSWORD = (\n", '    "{}"\n)\n'),
+    ],
+)
+def test_the_name_of_a_secret_may_stand_in_a_line_that_was_not_changed(repository, name, head, line):
+    old, new = "correct4horse", "battery9staple11"
+    path = repository.root / name
+    path.write_text(head + line.format(old))
+    git(repository.root, "add", "-A")
+    git(repository.root, "commit", "-q", "-m", "one")
+    path.write_text(head + line.format(new))
+    (good,) = repository.history("-1")
+    places = places_between(repository, good.sha, "")
+    shown = masked_change(Change(None, good, places.all, Proof.TRIED), Masker(), repository)
+    assert old in repr(places.all)
+    assert old not in repr(shown)
+    assert new not in repr(shown)
+    (before,), (after,) = shown.hunks[0].before, shown.hunks[0].after
+    assert "***" in before == after
 
 
 def sha_of(text: str) -> str:

@@ -114,7 +114,7 @@ def _changed_inputs(case: Case) -> EntryResult:
         change = find_change(repository, commit, trees.gives_lock)
         if not _hold(case, claims_of(repository, change, trees.gives_lock)):
             return _nondeterminism(case)
-        change = masked_change(change, Masker(variables=os.environ))
+        change = masked_change(change, Masker(variables=os.environ), repository)
         operations = compared(case, trees.recipe(change.good.sha, {}), case.short)
     result = replace(case.result, change=change, operations=operations)
     return replace(result, blame=Blame.CHANGE, proof=Proof.TRIED)

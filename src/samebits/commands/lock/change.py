@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from samebits._text.secret_names import MASK
 from samebits.commands.lock.history import Search
 from samebits.commands.lock.old_code import WORKING_TREE
 from samebits.commands.lock.outcome import Change, Hunk, Proof
@@ -122,32 +123,38 @@ def _as_before(
     }
 
 
-def masked_change(change: Change, masker: Masker) -> Change:
+def masked_change(change: Change, masker: Masker, repository: Repository) -> Change:
     """Return a change for reports, which others read: secrets in its lines are masked.
 
     Args:
         change: as it was tried.
         masker: knows the secrets of this process.
+        repository: of the code. What makes a line a secret may stand above it, in one that was not changed.
     """
 
     def masked(commit: Commit) -> Commit:
         return replace(commit, subject=masker.text(commit.subject))
 
+    base = change.commit.sha if change.commit is not None else WORKING_TREE
     hunks = tuple(
-        Hunk(
-            masker.text(each.file),
-            each.line,
-            *(_masked_lines(each.file, lines, masker) for lines in (each.before, each.after)),
-        )
-        for each in change.hunks
+        _masked_hunk(each, repository.text_at(base, each.file) or "", masker) for each in change.hunks
     )
     commit = None if change.commit is None else masked(change.commit)
     files = tuple(map(masker.text, change.files))
     return replace(change, commit=commit, good=masked(change.good), hunks=hunks, files=files)
 
 
-def _masked_lines(file: str, lines: tuple[str, ...], masker: Masker) -> tuple[str, ...]:
-    return _lines(masker.file(file, "".join(lines)))
+def _masked_hunk(hunk: Hunk, text: str, masker: Masker) -> Hunk:
+    """Return a hunk of a file that has the given text now."""
+
+    def cut(whole: str, lines: tuple[str, ...]) -> tuple[str, ...]:
+        shown = _lines(masker.file(hunk.file, whole))
+        if len(shown) != len(_lines(whole)):
+            return tuple(f"{MASK}\n" for _ in lines)
+        return shown[hunk.line - 1 : hunk.line - 1 + len(lines)]
+
+    before, after = cut(reverted(text, (hunk,)), hunk.before), cut(text, hunk.after)
+    return Hunk(masker.text(hunk.file), hunk.line, before, after)
 
 
 def smallest(

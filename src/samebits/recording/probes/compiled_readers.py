@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from dataclasses import dataclass
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.builtin_proxies import leave_no_line, proxy_of, unseen
@@ -126,9 +127,20 @@ class ReaderWatch:
         if reader.argument.endswith("()"):
             self._of_types.set(owner, name, _told(original, functools.partial(self._note_object, reader)))
         elif not isinstance(owner, type):
-            self._patches.set(owner, name, _told(original, functools.partial(self._note, reader)))
+            told = _told(original, functools.partial(self._note, reader))
+            self._patches.set(owner, name, told)
+            self._replace_in_class(getattr(owner, name), original)
         else:
             self._patches.set(owner, name, _member(owner, name, functools.partial(self._note, reader)))
+
+    def _replace_in_class(self, told: Any, original: Any) -> None:
+        """Replace a function of C also in the class that it is from, where pickle finds it."""
+        if isinstance(original, BuiltinFunctionType):
+            reduced = original.__reduce_ex__(2)
+            if isinstance(reduced, tuple) and reduced[0] is getattr:
+                (owner, name), *_ = reduced[1:]
+                if isinstance(owner, type):
+                    self._of_types.set(owner, name, staticmethod(told))
 
     def _note_object(self, reader: Reader, args: tuple[Any, ...], _named: dict[str, Any]) -> None:
         with ignored():
