@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -260,3 +261,73 @@ def test_chance_that_the_trace_shows_gives_no_lock(project, tmp_path):
     assert done.returncode == 2
     assert "two runs of train.py gave different bits" in done.stderr
     assert not (project.folder / "samebits.lock").exists()
+
+
+def test_code_that_was_chance_and_is_no_more_is_told(project, tmp_path):
+    """The old code gives the bits of the lock only from time to time; the new one other bits each time."""
+    project.commit("base", "train.py", chance(tmp_path / "runs", 2))
+    project.lock()
+    project.commit("fixed", "train.py", rate("0.15"))
+    entry = project.blamed()
+    assert (entry["blame"], entry["old_code"]) == ("nondeterminism", "chance")
+    assert "two runs of the code of the lock on this machine gave different bits" in entry["why"]
+
+
+CACHED = """\
+import os, numpy, prepared
+if not os.path.exists("cache/values.npy"):
+    os.makedirs("cache", exist_ok=True)
+    numpy.save("cache/values.npy", prepared.values())
+"""
+
+
+def test_a_cache_that_the_check_itself_filled_is_not_read_by_the_old_code(project):
+    project.write(".gitignore", ".samebits/\ncache/\n__pycache__/\n")
+    prepared = "import numpy\ndef values():\n    return numpy.ones(4, dtype='float32')\n"
+    project.write("prepared.py", prepared)
+    script = CACHED + TRAIN.replace("torch.randn(6, 4)", 'torch.from_numpy(numpy.load("cache/values.npy"))')
+    project.commit("base", "train.py", script)
+    project.lock()
+    project.write("prepared.py", prepared.replace("numpy.ones", "2 * numpy.ones"))
+    bad = project.commit("other values")
+    shutil.rmtree(project.folder / "cache")
+    entry = project.blamed()
+    assert (entry["blame"], entry["proof"]) == ("change", "tried")
+    assert (entry["change"]["commit"]["sha"], places(entry)) == (bad, [("prepared.py", 3)])
+
+
+def test_a_script_that_looks_at_the_name_of_its_folder_is_run_in_one_of_that_name(project):
+    seeded = TRAIN.replace("torch.manual_seed(0)", "torch.manual_seed(len(pathlib.Path.cwd().name))")
+    project.commit("base", "train.py", seeded)
+    project.lock()
+    bad = project.commit("rate", "train.py", seeded.replace("lr=0.1", "lr=0.2"))
+    entry = project.blamed()
+    assert (entry["blame"], entry["change"]["commit"]["sha"]) == ("change", bad)
+
+
+def test_data_beside_code_that_does_not_matter_has_one_name(project):
+    """The script goes to the folder of its data, which the old code reaches through a link."""
+    project.write(".gitignore", ".samebits/\ndata/\n")
+    script = "import os\nos.chdir('data')\n" + TRAIN.replace("lr=0.1", 'lr=float(open("rate.txt").read())')
+    project.write("data/rate.txt", "0.1")
+    project.commit("base", "train.py", script)
+    project.lock()
+    project.write("data/rate.txt", "0.2")
+    project.commit("harmless", "train.py", script.replace("range(2)", "range(1 + 1)"))
+    entry = project.blamed()
+    assert entry["blame"] == "data"
+    assert [each["fact"] for each in entry["inputs"]] == [["data", "files", "data/rate.txt"]]
+    assert "The code differs too, with the same bits (tried)" in entry["why"]
+
+
+def test_a_large_text_is_not_called_no_text(project):
+    rows = "1\n" * 600_000
+    script = TRAIN.replace("lr=0.1", 'lr=0.1 * float(open("rows.csv").readline())')
+    project.write("rows.csv", rows)
+    project.commit("base", "train.py", script)
+    project.lock()
+    project.write("rows.csv", "2\n" + rows[2:])
+    project.commit("other rows", "train.py", script.replace("range(2)", "range(1 + 1)"))
+    done = project.samebits("check")
+    assert "with all changed lines as before, the bits are still others (tried)" in done.stdout
+    assert "not tried: rows.csv (large, a link, or no text)" in " ".join(done.stdout.split())

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from samebits._text.files import write_whole
 from samebits.commands.commit_files import write_files
 from samebits.commands.pins import SAMEBITS, pins_of
-from samebits.commands.rerun import repeated_target
+from samebits.commands.rerun import has_all_arguments, repeated_target
 from samebits.environment import fact_at, table_at
-from samebits.environment.files import sha256_of
+from samebits.environment.files import sha256_of, sha256_of_folder
 from samebits.environment.repository import git_variables
 from samebits.environment.snapshot import is_whole
 from samebits.errors import SamebitsError
@@ -73,6 +73,7 @@ class Rebuilt:
         absolute: paths in the command that name a place on the machine of the run.
         packages: that will not be just as they were.
         variables: names of environment variables whose values the record does not hold whole.
+        has_all_arguments: whether the record holds the arguments of the script as they were.
     """
 
     folder: str
@@ -86,6 +87,7 @@ class Rebuilt:
     absolute: tuple[str, ...] = ()
     packages: tuple[Unlike, ...] = ()
     variables: tuple[str, ...] = ()
+    has_all_arguments: bool = True
 
 
 def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> Rebuilt:
@@ -108,7 +110,8 @@ def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> 
             "`samebits run` made, of a run that was not killed"
         )
         raise SamebitsError(message, slug="rebuild-inventory")
-    repeated_target(recorded)
+    whole = has_all_arguments(recorded)
+    repeated_target(recorded, None if whole else ())
     _prepare(folder)
     files = [GOLDEN, "requirements.txt", "constraints.txt"]
     shutil.copyfile(record, folder / GOLDEN)
@@ -138,6 +141,7 @@ def rebuild(record: Path, recorded: RunInfo, folder: Path, repository: Path) -> 
         absolute=tuple(word for word in recorded.command if os.path.isabs(word)),
         packages=pins.unlike,
         variables=tuple(name for name, value in _variables(facts).items() if not is_whole(value)),
+        has_all_arguments=whole,
     )
 
 
@@ -295,14 +299,23 @@ def _missing_data(facts: Mapping[str, Any], code: Path) -> Iterator[tuple[str, s
     """Yield the names and digests of data files that are not in the code as they were."""
     files = table_at(facts, "data", "files")
     for name, wanted in ((str(name), str(fact_at(files, name, "sha256"))) for name in files):
-        if _sha256_below(code, os.path.join(_folder(facts), name)) != wanted:
+        if all(_sha256_below(code, place, name) != wanted for place in _places(name, _folder(facts))):
             yield name, wanted
 
 
-def _sha256_below(root: Path, name: str) -> str | None:
-    """Return the SHA-256 of a file; None if it is not below a folder, as one that a record names may be."""
+def _places(name: str, folder: str) -> Iterator[str]:
+    """Yield where a data file of the run can be below the code; its name may be that on another machine."""
+    if not name.startswith(("/", "~")):
+        yield os.path.normpath(os.path.join(folder, name))
+        return
+    parts = name.strip("/").split("/")
+    yield from ("/".join(parts[at:]) for at in range(1, len(parts)))
+
+
+def _sha256_below(root: Path, place: str, name: str) -> str | None:
+    """Return the digest of a file, or of a folder as records have it; None if it is not below a root."""
     with suppress(OSError, ValueError):  # a null character in the name
-        path = (root / name).resolve()
+        path = (root / place).resolve()
         if path.is_relative_to(root.resolve()):
-            return sha256_of(str(path))
+            return sha256_of_folder(path, name) if name.endswith("/") else sha256_of(str(path))
     return None

@@ -41,7 +41,7 @@ def repeated_target(recorded: RunInfo, given: tuple[str, ...] | None = None) -> 
             "the record holds no command; expected a script or a module", slug="rerun-arguments"
         )
     arguments = recorded.command[start:] if given is None else given
-    if given is None and any(MASK in word or word == NOT_RECORDED for word in arguments):
+    if given is None and not has_all_arguments(recorded):
         message = (
             "the record does not hold all arguments of the script, because secrets are masked or "
             "--no-arguments was given; expected all of them after `--`"
@@ -49,6 +49,11 @@ def repeated_target(recorded: RunInfo, given: tuple[str, ...] | None = None) -> 
         raise SamebitsError(message, slug="rerun-arguments")
     name = recorded.command[start - 1]
     return Target(None if is_module else name, name if is_module else None, tuple(arguments))
+
+
+def has_all_arguments(recorded: RunInfo) -> bool:
+    """Tell whether a record holds the arguments of its run as they were, and no secret is masked in them."""
+    return not any(MASK in word or word == NOT_RECORDED for word in recorded.command)
 
 
 def repeated_settings(recorded: RunInfo, record: str, *, progress: bool) -> RecordingSettings:

@@ -17,7 +17,8 @@ from samebits.environment._cache import FileCache, stamp_of
 from samebits.environment.unread import Unread, WhyUnread, why_not_read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
+    from pathlib import Path
 
     Progress = Callable[[int, int], None]
 
@@ -225,7 +226,25 @@ def _folded(files: dict[str, FileDigest]) -> dict[str, FileDigest]:
 def _together(members: list[str], files: dict[str, FileDigest]) -> FileDigest:
     if len(members) == 1:
         return files[members[0]]
+    digest = _sha256_together({name: files[name].sha256 for name in members})
+    return FileDigest(digest, sum(files[name].size for name in members), len(members))
+
+
+def _sha256_together(digests: Mapping[str, str]) -> str:
     digest = hashlib.sha256()
-    for name in sorted(members):
-        digest.update(f"{name}\0{files[name].sha256}\n".encode(errors="surrogateescape"))
-    return FileDigest(digest.hexdigest(), sum(files[name].size for name in members), len(members))
+    for name in sorted(digests):
+        digest.update(f"{name}\0{digests[name]}\n".encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
+def sha256_of_folder(folder: Path, name: str) -> str | None:
+    """Return the digest of all files below a folder, as if a run had read them; None if one cannot be read.
+
+    Args:
+        folder: the folder.
+        name: of it in the record, with a slash at its end.
+    """
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    digests = {f"{name}{path.relative_to(folder).as_posix()}": sha256_of(str(path)) for path in files}
+    known = {each: digest for each, digest in digests.items() if digest is not None}
+    return _sha256_together(known) if len(known) == len(digests) else None

@@ -33,7 +33,7 @@ TITLES = {
 }
 _OBSTACLES = {
     Obstacle.GIT_MISSING: "git, which has it, is not on the path",
-    Obstacle.NO_GIT: "the lock file is in no git repository",
+    Obstacle.NO_GIT: "the lock file is in no git repository that has a commit",
     Obstacle.DISTRUSTED: (
         "git does not trust the repository, because another user owns it; "
         "`git config --global --add safe.directory FOLDER` allows it"
@@ -92,6 +92,8 @@ def next_text(result: EntryResult) -> str:
     if result.blame is Blame.NONDETERMINISM:
         if entry.test:
             return "assert_repeatable says why"
+        if result.old_code is OldCode.CHANCE:
+            return f"if the code is mended by now: samebits check --update {entry.name}"
         runs = "the runs that looked for the cause agreed; `samebits verify --runs 20` may find it"
         return runs if result.finding is None else ""
     if result.blame is Blame.UNDECIDED and _is_old_code_wanted(result):
@@ -125,6 +127,9 @@ def _of_change(result: EntryResult) -> str:
 
 
 def _of_data(result: EntryResult) -> str:
+    if result.old_code is OldCode.SAME:
+        code = "The code differs too, with the same bits (tried)"
+        return f"data that the run reads differ from those of the lock. {code}"
     return f"data that the run reads differ from those of the lock, and nothing else does{_why_not(result)}"
 
 
@@ -141,7 +146,10 @@ def _of_both(result: EntryResult) -> str:
     return f"{_of_platform(result)}; the code as it is gives others again"
 
 
-def _of_nondeterminism(_: EntryResult) -> str:
+def _of_nondeterminism(result: EntryResult) -> str:
+    if result.old_code is OldCode.CHANCE:
+        now = "Those of the code as it is gave the same"
+        return f"two runs of the code of the lock on this machine gave different bits. {now}"
     return "two runs of the same code on this machine gave different bits"
 
 
@@ -181,6 +189,7 @@ def _known(result: EntryResult) -> str:
 _OLD = {
     OldCode.SAME: "but the code of the lock gives the same bits here as the code as it is",
     OldCode.OTHERS: "and the code of the lock does not give its bits here either",
+    OldCode.CHANCE: "and the code of the lock gives other bits from time to time",
 }
 _OPEN = {
     Beginning.ENTERED: "values that differ come in from outside at the operation below",
@@ -239,15 +248,16 @@ def change_text(change: Change) -> str:
         return "with these lines as before, the bits are those of the lock (tried)"
     if change.hunks:
         more = f", and {count(change.others, 'further place')}" if change.others else ""
-        files = f"; files that are no text differ too: {_files(change)}" if change.files else ""
-        return f"with all changed places as before, the bits are still others (tried){more}{files}"
+        files = f". These files differ too and were not tried: {_files(change)}" if change.files else ""
+        return f"with all changed lines as before, the bits are still others (tried){more}{files}"
     if change.files:
-        return f"files that are no text differ: {_files(change)}"
+        return f"these files differ and were not tried: {_files(change)}"
     return "no line of text differs; the mode or the name of a file may"
 
 
 def _files(change: Change) -> str:
-    return printable(", ".join(change.files))
+    """Name files of which no lines can be taken back."""
+    return printable(f"{', '.join(change.files)} (large, a link, or no text)")
 
 
 def facts(result: EntryResult) -> tuple[str, ...]:

@@ -35,21 +35,7 @@ def render_text(rebuilt: Rebuilt, style: Style) -> str:
 
 
 def _problems(rebuilt: Rebuilt) -> list[str]:
-    problems = []
-    if rebuilt.code == CodeState.MISSING:
-        problems.append(
-            "the code. The commit is not in this repository; expected `--repository` with a clone that has "
-            "it, or the code in the folder `code`"
-        )
-    if rebuilt.code == CodeState.NO_GIT:
-        problems.append("the code. Git is not on the path; install it, or put the code in the folder `code`")
-    if rebuilt.code == CodeState.NO_COMMIT:
-        problems.append("the code. The record names no commit; put the code in the folder `code`")
-    if rebuilt.code == CodeState.UNCHANGED:
-        problems.append(
-            "the changes since the commit. `git apply` does not accept changes.patch; make the changes by "
-            "hand in the folder `code`"
-        )
+    problems = [_CODE[rebuilt.code]] if rebuilt.code in _CODE else []
     problems += _packages(rebuilt.packages)
     if rebuilt.unlike:
         problems.append(f"the code of {some_names(rebuilt.unlike, _MOST)} as it was in the run")
@@ -64,6 +50,10 @@ def _problems(rebuilt: Rebuilt) -> list[str]:
         names = some_names(rebuilt.variables, _MOST)
         problems.append(
             f"the values of {names}, which the record does not hold whole; set them in environment.sh"
+        )
+    if not rebuilt.has_all_arguments:
+        problems.append(
+            f"arguments of the script, which are masked; give all: {rebuilt.folder}/run.sh -- ARGUMENTS"
         )
     if rebuilt.masked:
         problems.append("secrets, which are masked in changes.patch")
@@ -81,6 +71,18 @@ def _packages(unlike: Sequence[Unlike]) -> list[str]:
     return problems
 
 
+_CODE = {
+    CodeState.MISSING: (
+        "the code. The commit is not in this repository; expected `--repository` with a clone that has it, "
+        "or the code in the folder `code`"
+    ),
+    CodeState.NO_GIT: "the code. Git is not on the path; install it, or put the code in the folder `code`",
+    CodeState.NO_COMMIT: "the code. The record names no commit; put the code in the folder `code`",
+    CodeState.UNCHANGED: (
+        "the changes since the commit. `git apply` does not accept changes.patch; make the changes by hand "
+        "in the folder `code`"
+    ),
+}
 _GAPS = {
     Gap.BUILD: "the build of {}. No index has it; requirements.txt asks for the version without it",
     Gap.FOLDER: "{}, from a folder that is not in the code of the commit; install it yourself into `venv`",

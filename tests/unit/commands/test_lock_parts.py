@@ -268,11 +268,11 @@ def test_the_working_tree_can_be_checked_out(repository, tmp_path_factory):
     (repository.root / "data").mkdir()
     (repository.root / "data" / "d.txt").write_text("d")
     into = tmp_path_factory.mktemp("tree")
-    folder = repository.check_out("", into)
+    folder = repository.check_out("", into, math.inf)
     assert (folder / "a.py").read_text() == "x = 5\n"
     assert (folder / "data" / "d.txt").read_text() == "d"
     assert (folder / "data").is_symlink()
-    old = repository.check_out("HEAD", tmp_path_factory.mktemp("old"))
+    old = repository.check_out("HEAD", tmp_path_factory.mktemp("old"), math.inf)
     assert (old / "a.py").read_text().startswith("import os")
 
 
@@ -285,7 +285,7 @@ def test_what_an_archive_would_leave_out_or_rewrite_is_checked_out(repository, t
     git(root, "add", "-A")
     git(root, "commit", "-q", "-m", "two")
     before = (root / ".git" / "index").read_bytes()
-    folder = repository.check_out("HEAD", tmp_path_factory.mktemp("tree"))
+    folder = repository.check_out("HEAD", tmp_path_factory.mktemp("tree"), math.inf)
     assert (folder / "data.txt").read_text() == "d"
     assert (folder / "a.py").read_text() == "x = '$Format:%H$'\n"
     assert sorted(path.name for path in folder.iterdir()) == [".gitattributes", "a.py", "data.txt"]
@@ -421,7 +421,7 @@ def test_a_submodule_at_another_commit_is_left_alone(repository, tmp_path_factor
     subprocess.run([*git, *names, "commit", "-q", "-m", "part"], check=True, capture_output=True)
     assert "part" in repository.changed_files("HEAD")
     tree = tmp_path_factory.mktemp("tree")
-    repository.check_out("", tree)
+    repository.check_out("", tree, math.inf)
     assert list((tree / "part").iterdir()) == []
 
 

@@ -198,6 +198,38 @@ def test_data_that_the_code_brings_is_not_asked_for(tmp_path: Path) -> None:
     assert [name for name, _ in made.data] == [name for name in names if name != "same.csv"]
 
 
+def test_data_of_the_code_are_found_by_an_absolute_name_and_as_a_whole_folder(tmp_path: Path) -> None:
+    """Data above the working folder have the name of the other machine; of many files the folder is named."""
+    (tmp_path / "exp").mkdir()
+    (tmp_path / "many").mkdir()
+    for number in range(3):
+        (tmp_path / f"many/{number}.csv").write_text(f"{number}\n")
+    commit = committed(tmp_path)
+    lines = [(f"../many/{n}.csv", hashlib.sha256(f"{n}\n".encode()).hexdigest()) for n in range(3)]
+    together = hashlib.sha256("".join(f"{name}\0{digest}\n" for name, digest in lines).encode()).hexdigest()
+    files = {
+        "/home/other/project/many/1.csv": {"sha256": lines[1][1]},
+        "~/many/2.csv": {"sha256": lines[2][1]},
+        "../many/": {"sha256": together, "count": 3},
+        "/home/other/many/9.csv": {"sha256": lines[1][1]},
+    }
+    facts = {**FACTS, "source": {"commit": commit}, "patch": {"folder": "exp"}, "data": {"files": files}}
+    record = tmp_path / "a.sbr"
+    record.write_bytes(b"record")
+    info = RunInfo(("train.py",), Level.STEP, "finished", environment=facts)
+    made = rebuild(record, info, tmp_path / "again", tmp_path)
+    assert [name for name, _ in made.data] == ["/home/other/many/9.csv"]
+
+
+def test_a_run_whose_arguments_are_masked_is_rebuilt_and_they_are_asked_for(tmp_path: Path) -> None:
+    record = tmp_path / "a.sbr"
+    record.write_bytes(b"record")
+    info = RunInfo(("train.py", "--token", "***"), Level.STEP, "finished", environment=FACTS)
+    text = render_text(rebuild(record, info, tmp_path / "again", tmp_path), Style(width=400))
+    assert "missing: arguments of the script, which are masked; give all: " in text
+    assert "/again/run.sh -- ARGUMENTS" in text
+
+
 def test_a_patch_that_does_not_apply_leaves_the_code_as_it_was_committed(tmp_path: Path) -> None:
     """A secret that is masked in a line beside the change is one reason."""
     (tmp_path / "train.py").write_text("a = 1\n")

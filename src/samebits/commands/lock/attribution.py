@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from samebits._text.masking import Masker
 from samebits.commands.lock.change import claims_of, find_change, masked_change
-from samebits.commands.lock.entry import here_as_locked
+from samebits.commands.lock.entry import first_mismatch, here_as_locked, with_names_below
 from samebits.commands.lock.old_code import Repository
 from samebits.commands.lock.old_commits import locked_tree, old_commits
 from samebits.commands.lock.operations import compared, traced
@@ -75,10 +75,22 @@ def _hold(case: Case, claims: Sequence[Callable[[], bool]]) -> bool:
     return all(claim() for _ in range(REPEATS) for claim in claims)
 
 
-def _nondeterminism(case: Case) -> EntryResult:
-    """Explain a run that differs from time to time, as `samebits verify` does."""
+def _repeats(case: Case, made: LockRun, recipe: Recipe) -> bool:
+    """Run a recipe again, and tell whether each run gives the bits of one that was made."""
+    case.announce("the code of the lock again, to see whether its bits are chance")
+    runs = (run(recipe, "old-again") for _ in range(REPEATS))
+    return all(first_mismatch(made.rows, each.rows, up_to=case.last_step) is None for each in runs)
+
+
+def _nondeterminism(case: Case, recipe: Recipe | None = None) -> EntryResult:
+    """Explain a run that differs from time to time, as `samebits verify` does.
+
+    Args:
+        case: what is known.
+        recipe: of the run; None for the code as it is.
+    """
     case.announce("the bits are chance; runs to find out why")
-    result = explained(case.short)
+    result = explained(case.short if recipe is None else recipe)
     return replace(case.result, blame=Blame.NONDETERMINISM, proof=Proof.TRIED, operations=result)
 
 
@@ -109,7 +121,7 @@ def _changed_inputs(case: Case) -> EntryResult:
         if old.failed:
             return without_old_code(_with_obstacle(case, Obstacle.OLD_CODE_FAILED))
         if not case.gives_lock(old):
-            return _old_code_differs(case, old, trees.recipe(commit.sha, {}))
+            return _old_code_differs(case, old, trees.recipe(commit.sha, {}), str(repository.root))
         case.announce("the commit and the lines that changed the bits")
         change = find_change(repository, commit, trees.gives_lock)
         if not _hold(case, claims_of(repository, change, trees.gives_lock)):
@@ -143,14 +155,27 @@ def _best_of(case: Case, trees: Trees, commits: tuple[Commit, ...]) -> tuple[Com
     return next((pair for pair in made if not pair[1].failed), made[0])
 
 
-def _old_code_differs(case: Case, old: LockRun, recipe: Recipe) -> EntryResult:
-    """Return the result where the old code, whose recipe is given, does not give the bits of the lock."""
+def _old_code_differs(case: Case, old: LockRun, recipe: Recipe, root: str) -> EntryResult:
+    """Return the result where the old code does not give the bits of the lock.
+
+    Args:
+        case: what is known.
+        old: a run of it.
+        recipe: of a further one.
+        root: of the repository.
+    """
     assert old.info is not None  # noqa: S101 - for the type checker
-    left = compare_environments(case.entry.info, here_as_locked(old.info)).differences
+    if not _repeats(case, old, recipe):
+        case = replace(case, result=replace(case.result, old_code=OldCode.CHANCE))
+        return _nondeterminism(case, recipe)
+    here = with_names_below(here_as_locked(old.info), root, os.path.realpath(case.lock.folder))
+    left = compare_environments(case.entry.info, here).differences
     inputs = tuple(each for each in left if each.strength is Strength.INPUT)
     if inputs:  # data that git does not keep; the code counts too, unless the old one gives the same
-        left_out = case.gives_same(old)
-        return without_old_code(replace(case.result, inputs=inputs) if left_out else case.result)
+        if not case.gives_same(old):
+            return without_old_code(case.result)
+        old_code = None if case.result.platform else OldCode.SAME
+        return without_old_code(replace(case.result, inputs=inputs, old_code=old_code))
     old_code = OldCode.SAME if case.gives_same(old) else OldCode.OTHERS
     return _rest(replace(case, result=replace(case.result, old_code=old_code)), recipe)
 

@@ -228,6 +228,26 @@ def first_mismatch(
     return None
 
 
+def with_names_below(info: RunInfo, root: str, folder: str) -> RunInfo:
+    """Return facts whose data files below a folder have names relative to another one.
+
+    A run that reads a file through a link names the place that the link leads to.
+
+    Args:
+        info: of the run.
+        root: below which they are.
+        folder: to which their names are relative.
+    """
+
+    def renamed(name: str) -> str:
+        path = os.path.expanduser(name)
+        return os.path.relpath(path, folder) if path.startswith(root + os.sep) else name
+
+    data = table_at(info.environment, "data")
+    files = {renamed(name): row for name, row in table_at(data, "files").items()}
+    return replace(info, environment={**info.environment, "data": {**data, "files": files}})
+
+
 def agree(locked: Iterable[LockRow], traced: Iterable[LockRow]) -> bool:
     """Tell whether the first steps of a run have the bits of a lock, where both have a row for one step."""
     wanted = {row.first: _bits(row) for row in locked if row.first == row.last != END}

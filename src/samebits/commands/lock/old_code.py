@@ -126,12 +126,14 @@ class Repository:
         row = _git(self.root, "ls-tree", "-z", "--full-tree", commit, "--", f":(literal){name}") or b""
         return row.partition(b" ")[0]
 
-    def check_out(self, commit: str, into: Path) -> Path:
+    def check_out(self, commit: str, into: Path, begun: float) -> Path:
         """Write the files of a commit into an empty folder, and link what git does not track.
 
         Args:
             commit: an empty name stands for the working tree as it is.
             into: the folder.
+            begun: when the first run began, in seconds of `time.time`. What was written since then is not
+                linked: one run would read the cache that another filled.
 
         Returns:
             the folder that stands for the one of the lock file.
@@ -149,7 +151,7 @@ class Repository:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(self.root / name, target)
         for name in self._untracked():
-            self._link(name, into)
+            self._link(name.rstrip("/"), into, begun)
         folder = into / self.below
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -159,13 +161,18 @@ class Repository:
             message = f"git does not give the files of commit {commit[:12]} of {self.root}"
             raise SamebitsError(message, slug="lock-git")
 
-    def _link(self, name: str, into: Path) -> None:
-        source, link = self.root / name.rstrip("/"), into / name.rstrip("/")
+    def _link(self, name: str, into: Path, begun: float) -> None:
+        source, link = self.root / name, into / name
         if link.exists() or source.name in (".git", ".samebits", "__pycache__"):
             return
         with suppress(OSError):
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(source, target_is_directory=source.is_dir())
+            is_folder = source.is_dir()
+            if source.lstat().st_mtime < begun:
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(source, target_is_directory=is_folder)
+            elif is_folder and not source.is_symlink():
+                for each in source.iterdir():
+                    self._link(f"{name}/{each.name}", into, begun)
 
     def _untracked(self) -> Iterator[str]:
         """Yield the names of files and whole folders that git does not track, ignored ones too."""

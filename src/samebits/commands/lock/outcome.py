@@ -46,6 +46,8 @@ class OldCode(StrEnum):
     """The bits that the code as it is gives."""
     OTHERS = "others"
     """Others than that: the change has an effect."""
+    CHANCE = "chance"
+    """Others from time to time."""
 
 
 class Beginning(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -80,6 +81,7 @@ class LockRun:
         rows: its digests; none for a run that failed.
         failed: whether it did not end as it should.
         status: its exit status as a shell would show it.
+        begun: when, in seconds of `time.time`; 0 where nobody asked.
     """
 
     record: str
@@ -87,6 +89,7 @@ class LockRun:
     rows: tuple[LockRow, ...]
     failed: bool
     status: int
+    begun: float = 0.0
 
 
 def run(recipe: Recipe, name: str, *, inventory: bool = False) -> LockRun:
@@ -144,6 +147,7 @@ def _made(recipe: Recipe, settings: RecordingSettings, values: str) -> LockRun:
         progress=recipe.progress,
         overwrite=True,
     )
+    begun = time.time()
     with unset(recipe.without):
         (made,) = run_jobs((Job(script, settings),))
     if made.info is None:
@@ -151,7 +155,7 @@ def _made(recipe: Recipe, settings: RecordingSettings, values: str) -> LockRun:
         raise SamebitsError(message, slug="record-missing")
     failed = has_failed(made)
     rows = () if failed or settings.level is Level.OP else rows_of(settings.record, values)
-    return LockRun(settings.record, made.info, rows, failed, made.status)
+    return LockRun(settings.record, made.info, rows, failed, made.status, begun)
 
 
 def run_failure(made: LockRun) -> SamebitsError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from contextlib import suppress
@@ -46,9 +47,11 @@ class Trees:
             texts: other text for some files, by name relative to the root; None removes a file.
         """
         self._count += 1
-        tree = self._scratch / str(self._count)
-        tree.mkdir()
-        folder = self._repository.check_out(commit, tree)
+        # A script may look at the name of its folder.
+        tree = self._scratch / str(self._count) / self._repository.root.name
+        tree.mkdir(parents=True)
+        made = self._case.result.run
+        folder = self._repository.check_out(commit, tree, math.inf if made is None else made.begun)
         for name, text in texts.items():
             put(tree, name, text)
         variables = {
