@@ -316,7 +316,8 @@ def test_data_beside_code_that_does_not_matter_has_one_name(project):
     project.commit("harmless", "train.py", script.replace("range(2)", "range(1 + 1)"))
     entry = project.blamed()
     assert entry["blame"] == "data"
-    assert [each["fact"] for each in entry["inputs"]] == [["data", "files", "data/rate.txt"]]
+    assert len(entry["inputs"]) == 1
+    assert "data/rate.txt" in entry["inputs"][0]
     assert "The code differs too, with the same bits (tried)" in entry["why"]
 
 
@@ -328,6 +329,6 @@ def test_a_large_text_is_not_called_no_text(project):
     project.lock()
     project.write("rows.csv", "2\n" + rows[2:])
     project.commit("other rows", "train.py", script.replace("range(2)", "range(1 + 1)"))
-    done = project.samebits("check")
-    assert "with all changed lines as before, the bits are still others (tried)" in done.stdout
-    assert "not tried: rows.csv (large, a link, or no text)" in " ".join(done.stdout.split())
+    text = " ".join(project.samebits("check").stdout.split())
+    assert "with all changed lines as before, the bits are still others (tried)" in text
+    assert "not tried: rows.csv (large, a link, or no text)" in text

@@ -20,6 +20,7 @@ from samebits.commands.lock.outcome import EntryResult
 from samebits.commands.lock.recipe import Recipe, check_script, run, run_failure, run_operations
 from samebits.environment import fact_at
 from samebits.errors import SamebitsError
+from samebits.records.notes import NoteCode
 from samebits.verification.preconditions import check_writable
 from samebits.verification.user_files import refuse_other_code
 
@@ -234,10 +235,9 @@ def _traced(
     why = f"failed: {run_failure(made)}" if made.failed else ""
     if not why and not agree(entry.rows, rows_of(made.record)):
         refuse_other_code(run_of_entry.info, made.info)
-        third = run(replace(recipe, max_steps=most, output="nothing"), "third")
-        if third.failed or not agree(entry.rows, third.rows):
+        if made.info is None or not any(note.code is NoteCode.COMPILE_OFF for note in made.info.notes):
             raise _not_repeatable(entry, None)
-        why = "has other bits than the run, as with torch.compile, which it switches off"
+        why = "has other bits than the run, because it is made without torch.compile"
     if os.path.getsize(made.record) > _LARGEST_TRACE:
         why = "is too large to keep"
     if why:
