@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 import sys
@@ -22,6 +23,29 @@ if TYPE_CHECKING:
 _DEEPEST = 20
 _LONGEST = 10_000  # a longer list of numbers or texts counts as one value
 _PLAIN = (bool, int, float, complex, str, bytes, bytearray)
+
+
+def await_judged_call() -> None:
+    """Have the recording of this process judge nothing before a `judged_call`; without one nothing happens.
+
+    Before it, only what may explain a difference is recorded: operations, draws, batches and reads.
+    """
+    recording: Any = PROCESS.recording
+    if recording is not None:
+        recording.await_call()
+
+
+@contextlib.contextmanager
+def judged_call() -> Iterator[None]:
+    """Have the recording of this process judge the block, and end with it; without one nothing happens."""
+    recording: Any = PROCESS.recording
+    if recording is not None:
+        recording.begin_call()
+    try:
+        yield
+    finally:
+        if recording is not None:
+            recording.end_call()
 
 
 def record_result(result: Any) -> None:

@@ -182,9 +182,7 @@ class RecordingSession:
         read = None if self._data is None else self._data.paths()
         changed = () if self._data is None else self._data.changed()
         try:
-            self._draws.record_end()
-            if self._probes is not None:
-                self._probes.record_end()
+            self._record_end()
         finally:
             recorder.stop()
             if PROCESS.recording is self:
@@ -213,6 +211,11 @@ class RecordingSession:
                 self.writer.update(environment=self._environment(dataclasses.replace(facts, data=data)))
             self.writer.update(notes=self._notes())
         self.writer.close(single=single)
+
+    def _record_end(self) -> None:
+        self._draws.record_end()
+        if self._probes is not None:
+            self._probes.record_end()
 
     def _facts_at_end(self) -> environment.Environment:
         inventory, script = self.settings.inventory, self._code.script
@@ -259,6 +262,19 @@ class RecordingSession:
     def recorded_steps(self) -> int:
         """Return the number of step boundaries in the record."""
         return self.recorder.step
+
+    def await_call(self) -> None:
+        """Judge only the call that comes: of what is before it, record what may explain a difference."""
+        self.recorder.await_call()
+
+    def begin_call(self) -> None:
+        """Begin to judge: the call is made now."""
+        self.recorder.begin_call()
+
+    def end_call(self) -> None:
+        """Record the state that the call leaves, and nothing after it."""
+        self._record_end()
+        self.recorder.stop()
 
     def paused(self) -> contextlib.AbstractContextManager[None]:
         """Return a context in which nothing is recorded."""
