@@ -350,6 +350,61 @@ def test_a_bad_budget_is_refused(tmp_path):
     assert "--samebits-budget soon: expected a number of seconds from 0" in done.stdout
 
 
+RANDOMLY = ("-s", "--samebits", "-p", "pytest_randomly")
+
+
+def test_generators_follow_the_seed_beside_pytest_randomly(tmp_path):
+    """It seeds Python and NumPy before each phase of a test, and before test files are imported."""
+    source = """
+        print("drawn", torch.rand(()).item(), random.random(), np.random.rand())
+
+        @pytest.fixture
+        def drawn():
+            return torch.rand(()).item(), random.random(), np.random.rand()
+
+        def test_fixture(drawn):
+            print("drawn", *drawn)
+
+        def test_drawn():
+            print("drawn", torch.rand(()).item(), random.random(), np.random.rand())
+    """
+    alone = drawn_in(run_pytest(tmp_path, source, "-s", "--samebits").stdout)
+    beside = [drawn_in(again(tmp_path, *RANDOMLY, f"--randomly-seed={seed}").stdout) for seed in (1, 2)]
+    other = drawn_in(again(tmp_path, *RANDOMLY, "--randomly-seed=1", "--samebits-seed=1").stdout)
+
+    assert len(alone) == 3
+    assert beside == [alone, alone]
+    assert not any(a & b for a, b in zip(drawn_by_source(alone), drawn_by_source(other), strict=True))
+
+
+def test_pytest_randomly_orders_tests_by_another_seed_each_time(tmp_path):
+    runs = [run_pytest(tmp_path, "def test_it(): pass", *RANDOMLY).stdout for _ in range(2)]
+
+    seeds = [re.findall(r"--randomly-seed=(\d+)", text) for text in runs]
+    assert [len(each) for each in seeds] == [1, 1], runs
+    assert seeds[0] != seeds[1]
+
+
+def test_pytest_randomly_still_seeds_what_control_does_not_know(tmp_path):
+    """Before each test: a generator of its entry points, here one that a test stands in for."""
+    source = """
+        import pytest_randomly
+        SEEDS = []
+        pytest_randomly.entrypoint_reseeds = [SEEDS.append]
+
+        def test_a():
+            assert len(SEEDS) == 1
+
+        def test_b():
+            assert len(SEEDS) == 2 and SEEDS[0] != SEEDS[1]
+    """
+    done = run_pytest(tmp_path, source, *RANDOMLY, "--randomly-dont-reorganize")
+    left_alone = again(tmp_path, *RANDOMLY, "--randomly-dont-reorganize", "--randomly-dont-reset-seed")
+
+    assert "2 passed" in done.stdout, done.stdout
+    assert "2 failed" in left_alone.stdout, left_alone.stdout
+
+
 # The plugin in sessions of people who do not use it
 
 NOT_LOADED = (
