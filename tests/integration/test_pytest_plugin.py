@@ -156,7 +156,14 @@ def test_the_function_s_own_error_is_the_test_s(tmp_path):
             "assert_resumable(lambda folder: None, kill_at=[0])",
             "kill_at has 0; expected whole numbers from 1",
         ),
-        ("assert_batch_invariant(clean, torch.rand(1, 4))", "these numbers of samples: 1; expected"),
+        (
+            "assert_batch_invariant(clean, torch.rand(1, 4))",
+            "the batch has 1 sample; expected tensors whose first dimension counts at least 2",
+        ),
+        (
+            "assert_batch_invariant(clean, [torch.rand(2, 4), torch.rand(3, 4)])",
+            "the batch has these numbers of samples: 2, 3; expected",
+        ),
         (
             "assert_batch_invariant(lambda x: x.sum(), torch.rand(3, 4))",
             "a batch of 3 samples gave output ()",
@@ -226,6 +233,42 @@ def test_a_batch_that_matters_is_explained(model, cause, op, place, tmp_path):
     assert f"cause         {cause}:" in done.stdout
     assert re.search(rf"first difference: sample \d, {re.escape(op)}", done.stdout)
     assert f"  test_it.py:{line_of(tmp_path, place)} in " in done.stdout
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_a_model_that_computes_no_sample_alone_is_explained(n, tmp_path):
+    """Batch normalisation in training refuses a batch of one."""
+    source = f"""
+        def test_it(samebits):
+            samebits.assert_batch_invariant(torch.nn.BatchNorm1d(4), torch.rand({n}, 4))
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert "1 failed" in done.stdout, done.stdout
+    assert "different: sample 0 has other bits in a batch of itself twice than in the batch" in done.stdout
+    assert "cause         other-samples:" in done.stdout
+    assert "alone         the model computes no sample alone: ValueError: Expected more than 1" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_an_error_for_one_sample_that_shows_no_difference_is_told(tmp_path):
+    source = """
+        def model(x):
+            if len(x) == 1:
+                raise ValueError("give me more")
+            return x * 2
+
+        def test_it(samebits):
+            samebits.assert_batch_invariant(model, torch.rand(4, 3))
+
+        def test_own_error(samebits):
+            samebits.assert_batch_invariant(lambda x: 1 / 0, torch.rand(4, 3))
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert "2 failed" in done.stdout, done.stdout
+    assert "not judged: the model computes no sample alone (ValueError: give me" in done.stdout
+    assert "FAILED test_it.py::test_own_error - ZeroDivisionError" in done.stdout
 
 
 def test_the_module_of_a_variant_operation_is_named(tmp_path):
