@@ -110,6 +110,28 @@ def test_what_differs_in_the_result_counts(tmp_path):
         assert f"- {name} at test_it.py:{line} gave different values" in done.stdout
 
 
+def test_what_the_function_returns_is_called_that(tmp_path):
+    """And the line of a plain value is shown once, though its caller is another function."""
+    source = """
+        def test_alone(samebits):
+            samebits.assert_repeatable(lambda: time.time_ns(), fresh=False)  # alone
+
+        def test_after_training(samebits):
+            samebits.assert_repeatable(lambda: (clean(), time.time_ns()), fresh=False)  # after
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert "2 failed" in done.stdout, done.stdout
+    said = [line for line in done.stdout.splitlines() if line.startswith("E ")]
+    verdict = "AssertionError: different: what the function returned differs"
+    assert [line.partition(verdict)[2] for line in said if verdict in line] == [
+        "",
+        "; the 3 steps before it are identical",
+    ]
+    assert [sum(text in line for line in said) for text in ("# alone", "# after")] == [1, 1]
+    assert not any("entered at" in line for line in said)
+
+
 def test_a_value_that_is_only_read_may_be_left_out_as_a_test_says_it(tmp_path):
     """The hint names the argument of the call, and no option of the command line; and the argument works."""
     source = """

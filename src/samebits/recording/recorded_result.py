@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import io
 import sys
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -49,7 +48,7 @@ def judged_call() -> Iterator[None]:
 
 
 def record_result(result: Any) -> None:
-    """Have the recording of this process see a value, as if it was saved; without one nothing happens.
+    """Have the recording of this process see what a function returned; without one nothing happens.
 
     Objects with a `state_dict` (models, optimizers) count by it, dataclasses by their fields, tables of
     pandas by their columns and index. An object without defined contents does not count. The order of lists
@@ -58,11 +57,12 @@ def record_result(result: Any) -> None:
     Args:
         result: any value.
     """
-    import torch
+    import torch  # noqa: F401 - what is recorded are tensors
 
+    recording: Any = PROCESS.recording
     leaves = dict(_leaves(result, "result", 0))
-    if leaves:
-        torch.save(leaves, io.BytesIO())
+    if leaves and recording is not None:
+        recording.record_returned(leaves)
 
 
 def _leaves(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:

@@ -28,8 +28,8 @@ from samebits.recording.probes.tap_events import TapProbe
 from samebits.recording.run_signals import RunSignals
 from samebits.recording.settings import VALUE_BYTES, RecordingSettings
 from samebits.recording.terminal_row import Progress
-from samebits.records.events import RunInfo
-from samebits.records.kinds import Level, Role
+from samebits.records.events import RETURNED, RunInfo
+from samebits.records.kinds import EventKind, Level, Role
 from samebits.records.notes import Note, NoteCode, RecordedPart
 from samebits.records.writer import FLUSH_SECONDS, RecordWriter
 from samebits.rng.active import PROCESS
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from samebits._runtime.frames import Site
     from samebits.recording.probes.assembly import ProbeSet
     from samebits.records.events import TensorInfo
-    from samebits.records.kinds import EventKind
 
 _MOST_NAMED = 5  # children, steps that did not repeat
 _MOST_CHARACTERS = 80  # of a command
@@ -295,6 +294,17 @@ class RecordingSession:
                 layout, digests = recorder.observe(Role.VALUE, tuple(parts), tensors)
                 number = None if site is None else self.writer.site(site)
                 recorder.event(kind, op, number, layout, digests, tensors)
+
+    def record_returned(self, parts: dict[str, Any]) -> None:
+        """Record what a function returned that a test judges.
+
+        Args:
+            parts: its tensors, by their names.
+        """
+        recorder, tensors = self.recorder, list(parts.values())
+        if recorder.active and recordable(tensors):
+            with recorder.recording(RecordedPart.SAVE):
+                recorder.value(EventKind.SAVE, RETURNED, calling_frame(), tensors, tuple(parts))
 
     def note_mismatch(self, *facts: str) -> None:
         """Note that executions of one step did not give the same bits.
