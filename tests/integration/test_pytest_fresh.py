@@ -164,7 +164,7 @@ def test_the_second_call_of_a_test_is_found(tmp_path):
 
     assert "1 failed" in done.stdout, done.stdout
     assert f"test_it.py:{line_of(tmp_path, '# the fault')}: AssertionError" in done.stdout
-    assert "AssertionError: different: a value that was saved" in done.stdout
+    assert "AssertionError: different: what the function returned differs" in done.stdout
 
 
 RESUMING = """

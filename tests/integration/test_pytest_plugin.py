@@ -110,6 +110,28 @@ def test_what_differs_in_the_result_counts(tmp_path):
         assert f"- {name} at test_it.py:{line} gave different values" in done.stdout
 
 
+def test_what_the_function_returns_is_called_that(tmp_path):
+    """And the line of a plain value is shown once, though its caller is another function."""
+    source = """
+        def test_alone(samebits):
+            samebits.assert_repeatable(lambda: time.time_ns(), fresh=False)  # alone
+
+        def test_after_training(samebits):
+            samebits.assert_repeatable(lambda: (clean(), time.time_ns()), fresh=False)  # after
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert "2 failed" in done.stdout, done.stdout
+    said = [line for line in done.stdout.splitlines() if line.startswith("E ")]
+    verdict = "AssertionError: different: what the function returned differs"
+    assert [line.partition(verdict)[2] for line in said if verdict in line] == [
+        "",
+        "; the 3 steps before it are identical",
+    ]
+    assert [sum(text in line for line in said) for text in ("# alone", "# after")] == [1, 1]
+    assert not any("entered at" in line for line in said)
+
+
 def test_a_value_that_is_only_read_may_be_left_out_as_a_test_says_it(tmp_path):
     """The hint names the argument of the call, and no option of the command line; and the argument works."""
     source = """
@@ -156,7 +178,14 @@ def test_the_function_s_own_error_is_the_test_s(tmp_path):
             "assert_resumable(lambda folder: None, kill_at=[0])",
             "kill_at has 0; expected whole numbers from 1",
         ),
-        ("assert_batch_invariant(clean, torch.rand(1, 4))", "these numbers of samples: 1; expected"),
+        (
+            "assert_batch_invariant(clean, torch.rand(1, 4))",
+            "the batch has 1 sample; expected tensors whose first dimension counts at least 2",
+        ),
+        (
+            "assert_batch_invariant(clean, [torch.rand(2, 4), torch.rand(3, 4)])",
+            "the batch has these numbers of samples: 2, 3; expected",
+        ),
         (
             "assert_batch_invariant(lambda x: x.sum(), torch.rand(3, 4))",
             "a batch of 3 samples gave output ()",
@@ -226,6 +255,42 @@ def test_a_batch_that_matters_is_explained(model, cause, op, place, tmp_path):
     assert f"cause         {cause}:" in done.stdout
     assert re.search(rf"first difference: sample \d, {re.escape(op)}", done.stdout)
     assert f"  test_it.py:{line_of(tmp_path, place)} in " in done.stdout
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_a_model_that_computes_no_sample_alone_is_explained(n, tmp_path):
+    """Batch normalisation in training refuses a batch of one."""
+    source = f"""
+        def test_it(samebits):
+            samebits.assert_batch_invariant(torch.nn.BatchNorm1d(4), torch.rand({n}, 4))
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert "1 failed" in done.stdout, done.stdout
+    assert "different: sample 0 has other bits in a batch of itself twice than in the batch" in done.stdout
+    assert "cause         other-samples:" in done.stdout
+    assert "alone         the model computes no sample alone: ValueError: Expected more than 1" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_an_error_for_one_sample_that_shows_no_difference_is_told(tmp_path):
+    source = """
+        def model(x):
+            if len(x) == 1:
+                raise ValueError("give me more")
+            return x * 2
+
+        def test_it(samebits):
+            samebits.assert_batch_invariant(model, torch.rand(4, 3))
+
+        def test_own_error(samebits):
+            samebits.assert_batch_invariant(lambda x: 1 / 0, torch.rand(4, 3))
+    """
+    done = run_pytest(tmp_path, source)
+
+    assert "2 failed" in done.stdout, done.stdout
+    assert "not judged: the model computes no sample alone (ValueError: give me" in done.stdout
+    assert "FAILED test_it.py::test_own_error - ZeroDivisionError" in done.stdout
 
 
 def test_the_module_of_a_variant_operation_is_named(tmp_path):
@@ -348,6 +413,61 @@ def test_a_bad_budget_is_refused(tmp_path):
 
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "--samebits-budget soon: expected a number of seconds from 0" in done.stdout
+
+
+RANDOMLY = ("-s", "--samebits", "-p", "pytest_randomly")
+
+
+def test_generators_follow_the_seed_beside_pytest_randomly(tmp_path):
+    """It seeds Python and NumPy before each phase of a test, and before test files are imported."""
+    source = """
+        print("drawn", torch.rand(()).item(), random.random(), np.random.rand())
+
+        @pytest.fixture
+        def drawn():
+            return torch.rand(()).item(), random.random(), np.random.rand()
+
+        def test_fixture(drawn):
+            print("drawn", *drawn)
+
+        def test_drawn():
+            print("drawn", torch.rand(()).item(), random.random(), np.random.rand())
+    """
+    alone = drawn_in(run_pytest(tmp_path, source, "-s", "--samebits").stdout)
+    beside = [drawn_in(again(tmp_path, *RANDOMLY, f"--randomly-seed={seed}").stdout) for seed in (1, 2)]
+    other = drawn_in(again(tmp_path, *RANDOMLY, "--randomly-seed=1", "--samebits-seed=1").stdout)
+
+    assert len(alone) == 3
+    assert beside == [alone, alone]
+    assert not any(a & b for a, b in zip(drawn_by_source(alone), drawn_by_source(other), strict=True))
+
+
+def test_pytest_randomly_orders_tests_by_another_seed_each_time(tmp_path):
+    runs = [run_pytest(tmp_path, "def test_it(): pass", *RANDOMLY).stdout for _ in range(2)]
+
+    seeds = [re.findall(r"--randomly-seed=(\d+)", text) for text in runs]
+    assert [len(each) for each in seeds] == [1, 1], runs
+    assert seeds[0] != seeds[1]
+
+
+def test_pytest_randomly_still_seeds_what_control_does_not_know(tmp_path):
+    """Before each test: a generator of its entry points, here one that a test stands in for."""
+    source = """
+        import pytest_randomly
+        SEEDS = []
+        pytest_randomly.entrypoint_reseeds = [SEEDS.append]
+
+        def test_a():
+            assert len(SEEDS) == 1
+
+        def test_b():
+            assert len(SEEDS) == 2 and SEEDS[0] != SEEDS[1]
+    """
+    done = run_pytest(tmp_path, source, *RANDOMLY, "--randomly-dont-reorganize")
+    left_alone = again(tmp_path, *RANDOMLY, "--randomly-dont-reorganize", "--randomly-dont-reset-seed")
+
+    assert "2 passed" in done.stdout, done.stdout
+    assert "2 failed" in left_alone.stdout, left_alone.stdout
 
 
 # The plugin in sessions of people who do not use it

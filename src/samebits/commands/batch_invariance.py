@@ -19,6 +19,7 @@ from samebits._torch.core import dispatch_mode_class, is_random
 from samebits.digest import digest_many
 from samebits.errors import SamebitsError
 from samebits.recording.distance import KNOWN, Difference, tensor_difference
+from samebits.recording.runner import last_line
 from samebits.rng.states import isolated
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Placement(StrEnum):
     AGAIN = "again"
     """Where they had been: the same batch once more."""
     ALONE = "alone"
+    TWICE = "twice"
+    """With itself only, where the model computes no sample alone."""
     PART = "part"
     LARGER = "larger"
     MOVED = "moved"
@@ -68,6 +71,7 @@ class Variance:
         op: the operation that gave the first difference; empty where none was found.
         site: the line that called it.
         module: name of the innermost module that called it; empty for none.
+        refusal: the error that the model raises for one sample alone; empty for none.
     """
 
     placement: Placement
@@ -79,6 +83,18 @@ class Variance:
     op: str = ""
     site: Site | None = None
     module: str = ""
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """No difference was found, but the model computes no sample alone.
+
+    Args:
+        error: that it raises.
+    """
+
+    error: str
 
 
 @dataclass(frozen=True)
@@ -113,7 +129,7 @@ class _OpRows:
     outputs: tuple[torch.Tensor, ...]
 
 
-def first_variance(model: Callable[[Any], Any], batch: Any) -> Variance | None:
+def first_variance(model: Callable[[Any], Any], batch: Any) -> Variance | Refusal | None:
     """Compute each sample of a batch alone, in part of it, in a larger one and at other places.
 
     Args:
@@ -121,7 +137,8 @@ def first_variance(model: Callable[[Any], Any], batch: Any) -> Variance | None:
         batch: tensors of at least 2 samples, in any lists, tuples and dicts.
 
     Returns:
-        The first difference; None where every sample always has the same bits.
+        The first difference; None where every sample always has the same bits. A model that computes no
+        sample alone, such as batch normalisation in training, is given each one twice instead.
 
     Raises:
         SamebitsError: the batch or the output does not have one row for each sample; `usage`.
@@ -129,20 +146,34 @@ def first_variance(model: Callable[[Any], Any], batch: Any) -> Variance | None:
     n = _n_samples(batch)
     with torch.no_grad():
         whole = _rows_of(_outputs(model, _chosen(batch, tuple(range(n)), n)), n)
-        for setting in _settings(n):
+        refusal = _refusal(model, _chosen(batch, (0,), n))
+        for setting in _settings(n, alone=not refusal):
             outputs = _rows_of(_outputs(model, _chosen(batch, setting.rows, n)), len(setting.rows))
             found = _difference(whole, outputs, setting)
             if found is not None:
-                return _located(model, batch, found, setting)
-    return None
+                return replace(_located(model, batch, found, setting), refusal=refusal)
+    return Refusal(refusal) if refusal else None
 
 
-def _settings(n: int) -> Iterator[_Setting]:
+def _refusal(model: Callable[[Any], Any], sample: Any) -> str:
+    """Return the error that a model raises for one sample, on one line; empty where it computes it."""
+    try:
+        _outputs(model, sample)
+    except SamebitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the user's model raises
+        return last_line(error)
+    return ""
+
+
+def _settings(n: int, *, alone: bool) -> Iterator[_Setting]:
     every = tuple(range(n))
     yield _Setting(Placement.AGAIN, every)
-    yield from (_Setting(Placement.ALONE, (row,)) for row in every)
-    yield _Setting(Placement.PART, every[: n // 2])
-    yield _Setting(Placement.PART, every[n // 2 :])
+    for row in every:
+        yield _Setting(Placement.ALONE, (row,)) if alone else _Setting(Placement.TWICE, (row, row))
+    for part in (every[: n // 2], every[n // 2 :]):
+        if alone or len(part) > 1:
+            yield _Setting(Placement.PART, part)
     yield _Setting(Placement.MOVED, every[::-1])
     yield _Setting(Placement.MOVED, every[1:] + every[:1])
     yield _Setting(Placement.LARGER, every + every)
@@ -167,11 +198,15 @@ def _tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
 
 def _n_samples(batch: Any) -> int:
     found = {tensor.shape[0] if tensor.ndim else 0 for _, tensor in _tensors(batch, "batch")}
-    if len(found) != 1 or min(found) < 2:
+    if len(found) == 1 and min(found) < 2:
+        number = f"{min(found)} sample{'' if min(found) == 1 else 's'}"
+        message = f"the batch has {number}; expected tensors whose first dimension counts at least 2"
+        raise SamebitsError(message, slug="usage")
+    if len(found) != 1:
         sizes = ", ".join(map(str, sorted(found))) or "no tensor"
         message = (
             f"the batch has these numbers of samples: {sizes}; expected tensors whose first dimension is the "
-            "same number, at least 2"
+            "same number"
         )
         raise SamebitsError(message, slug="usage")
     return found.pop()

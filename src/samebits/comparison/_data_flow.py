@@ -9,11 +9,12 @@ from samebits.causes import OriginKind
 from samebits.comparison import _findings
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.ops import allocates, differing_inputs, only_copies, previous_writer, written
+from samebits.comparison.steps import Table, compare_tables
 from samebits.records.events import END, NO_WRITER
 from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from samebits.comparison._alignment import Alignment
     from samebits.comparison._survey import Survey
@@ -286,6 +287,15 @@ def read_points(a: Record, b: Record, survey: Survey) -> list[Point]:
     return [point for point, kind in _output_points(a, b, survey) if kind == EventKind.READ]
 
 
+def earlier_points(a: Record, b: Record) -> list[Point]:
+    """Return the reads before the call that is judged, if there is one, that differ."""
+    tables = Table(), Table()
+    for record, table in zip((a, b), tables, strict=True):
+        for event in record.events((EventKind.EARLIER,)):
+            table.add(event)
+    return list(_differing_points(a, b, compare_tables(*tables).differing))
+
+
 def save_points(a: Record, b: Record, survey: Survey) -> list[Point]:
     """Return the saves that differ."""
     return [point for point, kind in _output_points(a, b, survey) if kind == EventKind.SAVE]
@@ -293,8 +303,13 @@ def save_points(a: Record, b: Record, survey: Survey) -> list[Point]:
 
 def _output_points(a: Record, b: Record, survey: Survey) -> Iterator[tuple[Point, EventKind]]:
     pairs = survey.first.outputs.differing if survey.first else [survey.unmatched] if survey.unmatched else []
+    for point in _differing_points(a, b, pairs):
+        yield point, a.event(point.seq_a).kind
+
+
+def _differing_points(a: Record, b: Record, pairs: Iterable[tuple[int, int]]) -> Iterator[Point]:
     for seq_a, seq_b in pairs:
         ours, theirs = a.event(seq_a), b.event(seq_b)
         for i, (x, y) in enumerate(zip(ours.digests, theirs.digests, strict=False)):
             if x != y:
-                yield Point(seq_a, i, seq_b, i), ours.kind
+                yield Point(seq_a, i, seq_b, i)

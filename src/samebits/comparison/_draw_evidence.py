@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SHOWN = 4
 _NEARBY = 64  # events between a draw and what it is near to, draws with them
 _ORIGIN_KINDS = (OriginKind.OUTSIDE, OriginKind.ARGUMENT, OriginKind.BATCH, OriginKind.CONTROL_FLOW)
-_PASSED = (EventKind.DRAW, EventKind.RNG, EventKind.READ)
+_PASSED = (EventKind.DRAW, EventKind.RNG, EventKind.READ, EventKind.EARLIER)
 # A cause that the op alone shows -> the cause of the draws that say more.
 _NARROWED = {Cause.RACE: Cause.RACE, Cause.NONDETERMINISTIC_KERNEL: Cause.THREAD_COUNT}
 _BATCH_ENDS = (EventKind.BATCH, EventKind.STEP, EventKind.LOSS, EventKind.GRAD)

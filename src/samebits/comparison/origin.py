@@ -22,6 +22,7 @@ from samebits.comparison._data_flow import (
     Point,
     Writers,
     block_start,
+    earlier_points,
     first_divergence,
     is_unread,
     read_points,
@@ -93,10 +94,13 @@ def find_origins(
     keyer = Keyer(numbered=not survey.several_threads)
     lookup = Lookup(a, b, survey.first_span, last, keyer)
     unread = {name: point for name, point in starts if is_unread(lookup, point)}
-    walk = Walk(lookup, reads, survey.generators.lines(used_only=True), until)
+    earlier = earlier_points(a, b)
+    walk = Walk(lookup, [*reads, *earlier], survey.generators.lines(used_only=True), until)
     walk.run(
         [*(point for _, point in starts if point not in unread.values()), *reads, *save_points(a, b, survey)]
     )
+    if walk.only_late:  # what was read before the call matters only where nothing else explains more
+        walk.run(earlier)
     findings = walk.findings()
     if not findings and not unread:
         findings = one_sided or first_divergence(lookup, survey)
@@ -168,6 +172,11 @@ class Walk:
         if self._until is not None and time.monotonic() >= self._until:
             return Note.of(NoteCode.SEARCH_TIME)
         return None
+
+    @property
+    def only_late(self) -> bool:
+        """Tell whether all that was found are values that may come from a read or a draw that differs."""
+        return bool(self._late) and not self._origins
 
     def findings(self) -> list[Finding]:
         """Return the origins."""
@@ -275,7 +284,9 @@ class Walk:
 
     def _shown_outside(self, memories: tuple[int, int], made: Event, consumers: tuple[Event, Event]) -> bool:
         """Tell whether NumPy had access to a memory, and so could write it."""
-        reads = self._lookup.a.record.events((EventKind.READ,), made.step, consumers[0].step)
+        reads = self._lookup.a.record.events(
+            (EventKind.READ, EventKind.EARLIER), made.step, consumers[0].step
+        )
         return any(
             event.op == "numpy" and made.seq < event.seq < consumers[0].seq
             and any(link.memory == memories[0] for link in event.links)

@@ -25,6 +25,8 @@ class ReasonCode(StrEnum):
     VALUE_DIFFERS = "value-differs"
     """Step, whether it was saved, whether the script trains, identical steps before, step from which the
     state differs too or None."""
+    RETURNED_DIFFERS = "returned-differs"
+    """Identical steps before the function returned."""
     OTHER_STEPS = "other-steps"
     """Two numbers of steps, for each run whether it was stopped and may have made more."""
     OTHER_VALUES = "other-values"

@@ -17,8 +17,8 @@ from samebits.comparison.origin import find_origins
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
 from samebits.errors import SamebitsError
-from samebits.records.events import split_command
-from samebits.records.kinds import Level
+from samebits.records.events import RETURNED, split_command
+from samebits.records.kinds import EventKind, Level
 from samebits.records.notes import Note, NoteCode, listed, lost_state
 from samebits.records.reader import RecordReader
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from samebits.comparison._survey import Survey
+    from samebits.comparison._survey import StepDifference, Survey
     from samebits.comparison.lookup import Record
     from samebits.comparison.results import Finding, Verdict
     from samebits.records.events import RunInfo
@@ -127,9 +127,16 @@ def _first_difference(result: Survey) -> Reason:
         return Reason.of(ReasonCode.STATE_DIFFERS, step, tensor, len(pairs), result.before)
     later = result.first_state
     saved = later is result.first
+    if saved and _is_returned(result.first):
+        return Reason.of(ReasonCode.RETURNED_DIFFERS, result.before)
     also = None if later is None or saved else later.step
     trained = result.trained or result.several_threads
     return Reason.of(ReasonCode.VALUE_DIFFERS, step, saved, trained, result.before, also)
+
+
+def _is_returned(difference: StepDifference) -> bool:
+    """Tell whether nothing that was saved differs but what a function returned."""
+    return all(op == RETURNED for kind, op, _ in difference.outputs.keys if kind == EventKind.SAVE)
 
 
 def _other_number(a: RunInfo, b: RunInfo, result: Survey) -> Reason | None:

@@ -237,8 +237,9 @@ class SamebitsFixture:
     def assert_batch_invariant(self, model: Callable[[Any], Any], batch: Any) -> None:
         """Assert that the output for one sample has the same bits alone and in any batch.
 
-        Each row of the batch is computed alone, in two halves, in a batch of twice the size, and at other
-        places of the batch; generators are put back before each. Gradients are not looked at.
+        Each row of the batch is computed alone (twice in one batch if the model refuses that), in two
+        halves, in a batch of twice the size, and at other places of the batch; generators are put back before
+        each. Gradients are not looked at.
 
         Args:
             model: a module or a function of the batch. Its outputs (tensors, in any lists, tuples and dicts)
@@ -248,7 +249,7 @@ class SamebitsFixture:
 
         Raises:
             AssertionError: a row has other bits: the message names the operation, its line and module, the
-                row, and by how much they differ.
+                row, and by how much they differ. Or the model refuses one sample, and nothing differs.
             SamebitsError: the batch has no or differing numbers of samples, or the outputs have no row for
                 each; `usage`.
         """

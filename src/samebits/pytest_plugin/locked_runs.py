@@ -163,7 +163,7 @@ def _not_repeatable(call: Locked, made: LockRun, again: LockRun) -> SamebitsErro
     where = "" if mismatch is None or mismatch.last_step is None else f" from step {mismatch.last_step} on"
     message = (
         f"two runs of the function gave different bits{where}, so there is nothing to lock as {call.name}; "
-        "assert_repeatable says why: mend that first"
+        "assert_repeatable says why: fix that first"
     )
     return SamebitsError(message, slug="lock-not-repeatable")
 

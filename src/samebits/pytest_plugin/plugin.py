@@ -70,8 +70,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         early_config.stash[_CONTROL] = begin(early_config)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse options that cannot be met.
+    """Refuse options that cannot be met; leave the order of tests to chance, if that was asked for.
 
     Raises:
         UsageError: a budget that is no number; several processes would write one lock file; the configuration
@@ -79,6 +80,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     _budget(config)
     _refuse_parallel_update(config)
+    if _CONTROL in config.stash:
+        from samebits.pytest_plugin.other_seeding import draw_order
+
+        draw_order(config)
     if _START in config.stash:
         return
     config.stash[_START] = (tuple(sys.path), dict(os.environ))  # a conftest.py loaded the plugin
@@ -98,13 +103,27 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 @pytest.hookimpl(hookwrapper=True)
+def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
+    """Keep generators as control has seeded them for what is imported, whatever plugins seed now."""
+    if _CONTROL not in session.config.stash:
+        yield
+        return
+    from samebits.pytest_plugin.other_seeding import generators_kept
+
+    with generators_kept():
+        yield
+
+
+@pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None]:
     """Put a test, with its setup and teardown, under control, if that was asked for."""
     control = item.config.stash.get(_CONTROL, None)
     if control is None:
         yield
         return
-    with control.of_test(item.nodeid):
+    from samebits.pytest_plugin.other_seeding import seeded_once
+
+    with seeded_once(item), control.of_test(item.nodeid):
         yield
 
 

@@ -16,7 +16,7 @@ import pytest
 from samebits.errors import SamebitsError
 from samebits.pytest_plugin.plugin import PLAYER
 from samebits.pytest_plugin.repeated_call import CALL_VARIABLE, RepeatedCall, test_of
-from samebits.recording.recorded_result import record_result
+from samebits.recording.recorded_result import await_judged_call, judged_call, record_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -78,10 +78,11 @@ class Player:
             raise _end()
         if not self.asks_for(number):  # an earlier call, or one within this
             return function()
-        try:
-            record_result(function())
-        except BaseException as error:  # noqa: BLE001 - whatever the user's function raises; `main` raises it
-            self.error = error
+        with judged_call():
+            try:
+                record_result(function())
+            except BaseException as error:  # noqa: BLE001 - whatever the user's function raises
+                self.error = error  # which `main` raises, so that the record has it
         self.made = True
         raise _end()
 
@@ -157,6 +158,7 @@ def main() -> None:
     call = RepeatedCall.from_json(os.environ.pop(CALL_VARIABLE))
     sys.path[:] = list(call.search_path)
     player = Player(call, os.getcwd())
+    await_judged_call()
     os.chdir(call.folders[0])
     # pytest reads files itself to rewrite their assertions, and would miss the text of a patch under trial.
     options = ["--capture=no", "--assert=plain"]

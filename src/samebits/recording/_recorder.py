@@ -34,6 +34,7 @@ _UNLINKED = struct.pack("<2i", 0, NO_WRITER)
 _BATCH, _DRAW, _GRAD_KIND = EventKind.BATCH, EventKind.DRAW, EventKind.GRAD
 _GRAD, _VALUE = Role.GRAD, Role.VALUE
 _KIND_CODE = {kind: code for code, kind in enumerate(KINDS)}
+_BEFORE_CALL = {EventKind.READ: EventKind.EARLIER}  # what becomes of values; all others are left out
 
 
 class Quiet(threading.local):
@@ -124,6 +125,7 @@ class Recorder:
         self.quietly: Final = Quiet()
         self.failures: Final = Failures()
         self._active = False
+        self._awaits_call = False
         self._unreadable = 0
         self._substituter: Substituter | None = None
         self._links: Callable[[int, bytes, bool], bytes] | None = None
@@ -138,6 +140,11 @@ class Recorder:
     def active(self) -> bool:
         """True while this process is recorded."""
         return self._active
+
+    @property
+    def counts(self) -> bool:
+        """True while what this process does is judged: it is recorded, and no call is waited for."""
+        return self._active and not self._awaits_call
 
     @property
     def step(self) -> int:
@@ -162,6 +169,15 @@ class Recorder:
     def stop(self) -> None:
         """Record nothing from now on."""
         self._active = False
+
+    def await_call(self) -> None:
+        """Record until `begin_call` only what may explain a difference: operations, draws, batches, reads."""
+        self._awaits_call = True
+
+    def begin_call(self) -> None:
+        """Record from now on what is judged, as if the process began here."""
+        self._awaits_call = False
+        self.seen.optimizer = self.seen.backward = False
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -265,6 +281,10 @@ class Recorder:
         names: tuple[str, ...],
     ) -> None:
         """Record an event that shows some tensors as values: a batch, a loss, a read, a save."""
+        if self._awaits_call:
+            if kind not in _BEFORE_CALL:
+                return
+            kind = _BEFORE_CALL[kind]
         layout, digests = self.observe(_GRAD if kind is _GRAD_KIND else _VALUE, names, tensors)
         self.event(kind, op, self.sites.find(frame), layout, digests, tensors)
 

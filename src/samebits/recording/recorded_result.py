@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import io
 import sys
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -24,8 +24,31 @@ _LONGEST = 10_000  # a longer list of numbers or texts counts as one value
 _PLAIN = (bool, int, float, complex, str, bytes, bytearray)
 
 
+def await_judged_call() -> None:
+    """Have the recording of this process judge nothing before a `judged_call`; without one nothing happens.
+
+    Before it, only what may explain a difference is recorded: operations, draws, batches and reads.
+    """
+    recording: Any = PROCESS.recording
+    if recording is not None:
+        recording.await_call()
+
+
+@contextlib.contextmanager
+def judged_call() -> Iterator[None]:
+    """Have the recording of this process judge the block, and end with it; without one nothing happens."""
+    recording: Any = PROCESS.recording
+    if recording is not None:
+        recording.begin_call()
+    try:
+        yield
+    finally:
+        if recording is not None:
+            recording.end_call()
+
+
 def record_result(result: Any) -> None:
-    """Have the recording of this process see a value, as if it was saved; without one nothing happens.
+    """Have the recording of this process see what a function returned; without one nothing happens.
 
     Objects with a `state_dict` (models, optimizers) count by it, dataclasses by their fields, tables of
     pandas by their columns and index. An object without defined contents does not count. The order of lists
@@ -34,11 +57,12 @@ def record_result(result: Any) -> None:
     Args:
         result: any value.
     """
-    import torch
+    import torch  # noqa: F401 - what is recorded are tensors
 
+    recording: Any = PROCESS.recording
     leaves = dict(_leaves(result, "result", 0))
-    if leaves:
-        torch.save(leaves, io.BytesIO())
+    if leaves and recording is not None:
+        recording.record_returned(leaves)
 
 
 def _leaves(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:

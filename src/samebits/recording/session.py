@@ -28,8 +28,8 @@ from samebits.recording.probes.tap_events import TapProbe
 from samebits.recording.run_signals import RunSignals
 from samebits.recording.settings import VALUE_BYTES, RecordingSettings
 from samebits.recording.terminal_row import Progress
-from samebits.records.events import RunInfo
-from samebits.records.kinds import Level, Role
+from samebits.records.events import RETURNED, RunInfo
+from samebits.records.kinds import EventKind, Level, Role
 from samebits.records.notes import Note, NoteCode, RecordedPart
 from samebits.records.writer import FLUSH_SECONDS, RecordWriter
 from samebits.rng.active import PROCESS
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from samebits._runtime.frames import Site
     from samebits.recording.probes.assembly import ProbeSet
     from samebits.records.events import TensorInfo
-    from samebits.records.kinds import EventKind
 
 _MOST_NAMED = 5  # children, steps that did not repeat
 _MOST_CHARACTERS = 80  # of a command
@@ -182,9 +181,7 @@ class RecordingSession:
         read = None if self._data is None else self._data.paths()
         changed = () if self._data is None else self._data.changed()
         try:
-            self._draws.record_end()
-            if self._probes is not None:
-                self._probes.record_end()
+            self._record_end()
         finally:
             recorder.stop()
             if PROCESS.recording is self:
@@ -213,6 +210,11 @@ class RecordingSession:
                 self.writer.update(environment=self._environment(dataclasses.replace(facts, data=data)))
             self.writer.update(notes=self._notes())
         self.writer.close(single=single)
+
+    def _record_end(self) -> None:
+        self._draws.record_end()
+        if self._probes is not None:
+            self._probes.record_end()
 
     def _facts_at_end(self) -> environment.Environment:
         inventory, script = self.settings.inventory, self._code.script
@@ -260,6 +262,19 @@ class RecordingSession:
         """Return the number of step boundaries in the record."""
         return self.recorder.step
 
+    def await_call(self) -> None:
+        """Judge only the call that comes: of what is before it, record what may explain a difference."""
+        self.recorder.await_call()
+
+    def begin_call(self) -> None:
+        """Begin to judge: the call is made now."""
+        self.recorder.begin_call()
+
+    def end_call(self) -> None:
+        """Record the state that the call leaves, and nothing after it."""
+        self._record_end()
+        self.recorder.stop()
+
     def paused(self) -> contextlib.AbstractContextManager[None]:
         """Return a context in which nothing is recorded."""
         return self.recorder.paused()
@@ -279,6 +294,17 @@ class RecordingSession:
                 layout, digests = recorder.observe(Role.VALUE, tuple(parts), tensors)
                 number = None if site is None else self.writer.site(site)
                 recorder.event(kind, op, number, layout, digests, tensors)
+
+    def record_returned(self, parts: dict[str, Any]) -> None:
+        """Record what a function returned that a test judges.
+
+        Args:
+            parts: its tensors, by their names.
+        """
+        recorder, tensors = self.recorder, list(parts.values())
+        if recorder.active and recordable(tensors):
+            with recorder.recording(RecordedPart.SAVE):
+                recorder.value(EventKind.SAVE, RETURNED, calling_frame(), tensors, tuple(parts))
 
     def note_mismatch(self, *facts: str) -> None:
         """Note that executions of one step did not give the same bits.

@@ -22,6 +22,7 @@ EARLIER = " before recording began"  # ends an `rng` event that only notes an ea
 WORKER = "worker "  # begins the name of a thread: that worker of a DataLoader made the draw
 MODULE_OUTPUT = "module"  # arguments of a `tap`: it is what the module named by its op gave
 END = "end"  # the `step` event that a run writes when its script ends; it closes no step
+RETURNED = "returned"  # the `save` event of what a function returned that a test judges
 
 
 @dataclass(frozen=True, slots=True)

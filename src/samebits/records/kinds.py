@@ -23,6 +23,8 @@ class EventKind(StrEnum):
     SAVE = "save"
     TAP = "tap"
     """A value that the script named (`samebits.tap`), or what a module gave."""
+    EARLIER = "earlier"
+    """A value of a tensor left torch before the call that is judged. It decides nothing, but may explain."""
 
 
 KINDS = tuple(EventKind)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from samebits.commands.batch_invariance import Placement, Variance, VarianceCause
+from samebits._text.printable import printable
+from samebits.commands.batch_invariance import Placement, Refusal, Variance, VarianceCause
 from samebits.report.origin_words import amount_text
 from samebits.report.remedy import Sources, quotation, shown_site
 from samebits.report.style import Style, row
@@ -24,14 +25,16 @@ _REMEDIES = {
 }
 
 
-def render(found: Variance, folder: str) -> str:
+def render(found: Variance | Refusal, folder: str) -> str:
     """Return the report.
 
     Args:
-        found: the first difference.
+        found: the first difference, or why none could be looked for.
         folder: paths below it are shown without it.
     """
     style = Style()
+    if isinstance(found, Refusal):
+        return _refused(found, style)
     lines = style.titled("different", f"sample {found.row} has other bits {_placed(found)}: {found.output}")
     lines += [""]
     if found.op:
@@ -44,16 +47,27 @@ def render(found: Variance, folder: str) -> str:
         lines += row("module", found.module, style)
     if found.difference is not None:
         lines += row("what came out", amount_text(found.difference), style)
+    if found.refusal:
+        lines += row("alone", f"the model computes no sample alone: {printable(found.refusal)}", style)
     lines += row("cause", f"{found.cause}: {_CAUSES[found.cause]}", style)
     if found.cause in _REMEDIES:
         lines += row("remedy", _REMEDIES[found.cause], style)
     return "\n".join(lines)
 
 
+def _refused(found: Refusal, style: Style) -> str:
+    why = (
+        f"the model computes no sample alone ({printable(found.error)}), so its output for one cannot be "
+        "compared; in all batches of 2 and more that were tried each sample has the same bits"
+    )
+    return "\n".join(style.titled("not judged", why))
+
+
 def _placed(found: Variance) -> str:
     places = {
         Placement.AGAIN: "when the same batch is computed again",
         Placement.ALONE: "alone",
+        Placement.TWICE: "in a batch of itself twice",
         Placement.PART: f"in a batch of {found.size} of these samples",
         Placement.LARGER: f"in a batch of {found.size}",
         Placement.MOVED: "at another place of the batch",

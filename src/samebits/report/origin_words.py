@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
 from samebits.comparison.replayed import Rerun
+from samebits.records.events import RETURNED
 from samebits.records.kinds import EventKind
 from samebits.report.style import number
 from samebits.report.vocabulary import KIND_WORDS
@@ -25,6 +26,8 @@ def headline(origin: Origin) -> str:
     what = origin.op if origin.kind in _OPS else KIND_WORDS.get(origin.kind, origin.kind)
     if origin.kind == EventKind.RNG and origin.op == "seed":
         what = "a generator is seeded"
+    elif origin.kind == EventKind.SAVE and origin.op == RETURNED:
+        what = "what the function returned"
     elif origin.kind not in _OPS and origin.op:
         what = f"{what} ({origin.op})"
     parts = [f"step {origin.step}"] if origin.step is not None else []

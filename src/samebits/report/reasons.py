@@ -226,6 +226,7 @@ _SENTENCES: Mapping[ReasonCode, str | Callable[..., str]] = {
     ReasonCode.OTHER_ARGUMENTS: _other_arguments,
     ReasonCode.STATE_DIFFERS: _state_differs,
     ReasonCode.VALUE_DIFFERS: _value_differs,
+    ReasonCode.RETURNED_DIFFERS: lambda before: f"what the function returned differs{_before(before)}",
     ReasonCode.OTHER_STEPS: _other_steps,
     ReasonCode.OTHER_VALUES: _other_values,
     ReasonCode.ONLY_REPORTED: _only_reported,

@@ -168,16 +168,21 @@ def _origin(
     title = "does not repeat" if origin.kind == Rerun.REPLAY else "first difference"
     second = origin.of_second
     lines = [*style.titled(title, headline(origin)), *_quoted("", (origin.site, second), style, sources)]
-    shown = [origin.site]
+    shown = [_place(origin.site)]
     for label, site, of_second in (
         ("entered at", origin.entered_site, second),
         ("backward of", origin.forward_site, second),
         (f"in run {1 if second else other} at", origin.other_site, not second),
     ):
-        if site is not None and site not in shown:
+        if site is not None and _place(site) not in shown:
             lines += _quoted(label, (site, of_second), style, sources)
-            shown.append(site)
+            shown.append(_place(site))
     return [*lines, "", *_rows_of(_outcome(finding, other, everything=everything), style, sources)]
+
+
+def _place(site: Site | None) -> tuple[str, int] | None:
+    """Return the line of a site, which several functions may share, such as a lambda and its caller."""
+    return None if site is None else (site.file, site.line)
 
 
 def _rows_of(rows: list[tuple[str, str]], style: Style, sources: Sources) -> list[str]:

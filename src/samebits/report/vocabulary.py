@@ -24,6 +24,7 @@ KIND_WORDS: Mapping[str, str] = {
     EventKind.SAVE: "a saved value",
     EventKind.COLLECTIVE: "a collective operation",
     EventKind.TAP: "a tapped value",
+    EventKind.EARLIER: "a value read out of torch before the call",
 }
 ROLE_WORDS: Mapping[str, str] = {
     Role.PARAM: "parameter",

@@ -214,7 +214,7 @@ def _not_repeatable(entry: LockEntry, mismatch: Mismatch | None) -> SamebitsErro
     seed = "" if entry.control is not None else " or give --seed 0"
     message = (
         f"two runs of {entry.command[0]} gave different bits{where}, so there is nothing to lock; "
-        f"`samebits verify` says why: mend that first{seed}"
+        f"`samebits verify` says why: fix that first{seed}"
     )
     return SamebitsError(message, slug="lock-not-repeatable")
 

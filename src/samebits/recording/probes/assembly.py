@@ -147,6 +147,6 @@ class ProbeSet:
     def record_end(self) -> None:
         """Record the state that the run leaves."""
         recorder = self._recorder
-        if recorder.active and (recorder.seen.optimizer or recorder.seen.backward):
+        if recorder.counts and (recorder.seen.optimizer or recorder.seen.backward):
             with recorder.recording(RecordedPart.LAST_STATE):
                 self._boundaries.record(END)

@@ -122,7 +122,7 @@ class BackwardProbe:
             self.running -= 1
             sites.engine_site = None
         with recorder.recording(RecordedPart.BACKWARD):
-            if recordable(tensors):
+            if recorder.counts and recordable(tensors):
                 after(tensors, result, frame)
         return result
 

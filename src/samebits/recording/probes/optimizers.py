@@ -149,7 +149,7 @@ class OptimizerProbe:
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """Record gradients that were changed since the backward pass (clipped, unscaled)."""
-        if self._recorder.active:
+        if self._recorder.counts:
             with self._recorder.recording(RecordedPart.GRADIENTS):
                 # The first of the arguments is the optimizer; a closure makes a backward pass of its own.
                 closure = any(map(callable, (*args[1:], *kwargs.values())))
@@ -195,7 +195,7 @@ class OptimizerProbe:
         ended = id(calling_frame())
         self._running = [(thread, step) for thread, step in self._running if step != ended]
         self._recorder.sites.optimizer_site = None
-        if not self._recorder.active:
+        if not self._recorder.counts:
             return
         with self._recorder.recording(RecordedPart.STEP):
             self._note(optimizer)

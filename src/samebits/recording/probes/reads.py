@@ -85,7 +85,7 @@ class ReadProbe:
                 return
             recorder.value(_READ, op, frame, (tensor,), ("",))
             trains = recorder.seen.optimizer or recorder.seen.backward
-            if recorder.settings.count_reads and not trains:
+            if recorder.settings.count_reads and recorder.counts and not trains:
                 recorder.steps.close((), b"")
 
 

@@ -206,7 +206,7 @@ class StateLogProbe:
         return dict(zip(names, _shortened(digests), strict=True))
 
     def _forward(self, module: Any, _arguments: Any) -> None:
-        if self._seen is not None or not self._recorder.active or not getattr(module, "training", False):
+        if self._seen is not None or not self._recorder.counts or not getattr(module, "training", False):
             return
         if self._recorder.seen.compiler or threading.current_thread() is not threading.main_thread():
             return  # a compiler would trace this hook too
@@ -215,7 +215,7 @@ class StateLogProbe:
                 self._seen = self._read_state()
 
     def _before(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if not self._recorder.active:
+        if not self._recorder.counts:
             return
         if self._recorder.step < self._closed:  # one more optimizer belongs to the last step
             self._steps -= 1
@@ -233,7 +233,7 @@ class StateLogProbe:
             self._log.write("step", step=self._steps, **seen, settings={**changes, **gone})
 
     def _after(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if not self._recorder.active:
+        if not self._recorder.counts:
             return
         self._steps += 1
         self._closed = self._recorder.step

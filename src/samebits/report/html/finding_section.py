@@ -67,7 +67,7 @@ def _lines(finding: Finding, other: int, sources: Sources) -> list[Block]:
     origin, blocks = finding.origin, list[Block]()
     if origin.site is None:
         blocks.append(Paragraph("It came from outside Python: no line was found."))
-    seen: list[Site] = []
+    seen: list[tuple[str, int]] = []  # a lambda and its caller may share a line
     second = origin.of_second
     for label, site, of_second in (
         ("", origin.site, second),
@@ -75,9 +75,9 @@ def _lines(finding: Finding, other: int, sources: Sources) -> list[Block]:
         ("backward of ", origin.forward_site, second),
         (f"in run {1 if second else other} at ", origin.other_site, not second),
     ):
-        if site is not None and site not in seen:
+        if site is not None and (site.file, site.line) not in seen:
             blocks.append(quoted(site, sources, label, of_second=of_second))
-            seen.append(site)
+            seen.append((site.file, site.line))
     return blocks
 
 
