@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import help_texts, refuse_rank
+from samebits.cli.defaults import pass_over
 from samebits.cli.executor_options import add_executor_options, chosen_executor, is_elsewhere
 from samebits.cli.options import wants_progress
 from samebits.cli.page_file import add_html, check_page, write_page
@@ -155,6 +156,7 @@ def _with_folder_options(parser: ScriptParser, options: argparse.Namespace) -> a
     if target.script is not None and is_spread(Path(target.script)):
         parser.parse_args(list(target.arguments), namespace=options)
         options.target = dataclasses.replace(target, arguments=())
+        pass_over(options, ("--versus",))
     else:
         _refuse_other_folder(options, target)
     return options

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from samebits.cli.command import help_texts, refuse_rank
 from samebits.cli.ending import held_back
 from samebits.cli.executor_options import add_executor_options, chosen_executor, is_elsewhere
+from samebits.cli.option_rules import ONE_PROCESS
 from samebits.cli.options import (
     add_control_options,
     add_intervention_options,
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from samebits.commands.compared_facts import ComparedFacts
     from samebits.verification.results import Fix, Verification
 
-_ONE_PROCESS = ("stress", "replay", "full", "fix", "apply", "verbose", "budget", "fresh", "quick", "html")
-
 
 def _verify_ranks(options: argparse.Namespace, folder: Path) -> int:
     """Launch the script as often as it takes and print the verdict.
@@ -63,7 +62,7 @@ def _verify_ranks(options: argparse.Namespace, folder: Path) -> int:
     if is_elsewhere(options):
         message = "--executor does not work with --nproc-per-node; leave one of them out"
         raise SamebitsError(message, slug="usage")
-    for name in _ONE_PROCESS:
+    for name in ONE_PROCESS:
         if getattr(options, name):
             message = f"--{name} does not work with --nproc-per-node; leave one of them out"
             raise SamebitsError(message, slug="usage")
