@@ -12,6 +12,7 @@ from samebits.cli._lock_check import check_lock
 from samebits.cli.command import help_texts, refuse_rank
 from samebits.cli.defaults import pass_over
 from samebits.cli.executor_options import add_executor_options, chosen_executor
+from samebits.cli.left_behind import announce
 from samebits.cli.options import add_state_only, planned_launch, wants_progress
 from samebits.cli.output import FirstAnswer, print_result
 from samebits.cli.script_parser import CommandParser
@@ -129,6 +130,7 @@ class CheckCommand:
         check_target(target)
         record = _free_record(options, target)
         check_writable(record)
+        announce(options, record.parent, record.name)
         settings = repeated_settings(recorded, str(record), progress=wants_progress(options))
         request = planned_launch(target, settings)
         request = replace(request, output="stderr") if options.json else request
