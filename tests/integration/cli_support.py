@@ -74,13 +74,13 @@ def samebits(
     )
 
 
-def start(*words: object, cwd: Path) -> subprocess.Popen[str]:
+def start(*words: object, cwd: Path, **extra: str) -> subprocess.Popen[str]:
     """Start `samebits WORDS` in a process group of its own."""
     command = [sys.executable, "-m", "samebits", *map(str, words)]
     return subprocess.Popen(
         command,
         cwd=cwd,
-        env=environment(),
+        env=environment(**extra),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

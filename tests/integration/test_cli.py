@@ -46,6 +46,46 @@ def test_compare_records(seeded):
     assert first == second
 
 
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import torch", "a.py took no step and read no value out of torch: nothing to compare"),
+        ("print(1)", "a.py never imported torch: nothing to compare"),
+    ],
+)
+def test_records_with_nothing_to_compare_are_not_judged(tmp_path, source, reason):
+    """As `verify` does not judge them; the page says the same."""
+    script = write(tmp_path, "a.py", source)
+    assert samebits("run", "--record", "a.sbr", script.name, cwd=tmp_path).returncode == 0
+
+    verified = samebits("verify", script.name, cwd=tmp_path)
+    compared = samebits("compare", "a.sbr", "a.sbr", cwd=tmp_path)
+    found = samebits("compare", "--json", "a.sbr", "a.sbr", cwd=tmp_path)
+    samebits("report", "a.sbr", "a.sbr", "--output", "a.html", cwd=tmp_path)
+
+    told = f"not judged: {reason}"
+    assert (verified.returncode, compared.returncode, found.returncode) == (2, 2, 2)
+    assert told in verified.stdout
+    assert compared.stdout.splitlines()[0] == told
+    assert (judged(found)["verdict"], judged(found)["reason"]) == ("not_judged", reason)
+    page = (tmp_path / "a.html").read_text()
+    assert "<strong>not judged</strong>" in page
+    assert reason.removeprefix("a.py") in page
+
+
+def test_records_of_runs_with_other_exit_statuses_are_not_judged(tmp_path):
+    """As `verify` does not judge them."""
+    for number in (0, 3):
+        script = write(tmp_path, "a.py", SEEDED + "    raise SystemExit(END)\n", STEPS=1, END=number)
+        samebits("run", "--record", f"{number}.sbr", script.name, cwd=tmp_path)
+
+    compared = samebits("compare", "0.sbr", "3.sbr", cwd=tmp_path)
+
+    assert compared.returncode == 2
+    said = "not judged: the bits are equal, but the exit status is 0 in run 1 and 3 in run 2"
+    assert compared.stdout.splitlines()[0] == said
+
+
 def test_show(seeded):
     """A table that fits, and JSON with the same facts."""
     folder, _ = seeded

@@ -10,10 +10,11 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 
 import pytest
-from cli_support import SEEDED, complaints, judged, samebits, start, write
+from cli_support import SEEDED, complaints, environment, judged, samebits, start, write
 
 RAISES = """
     import torch
@@ -287,6 +288,52 @@ def test_ctrl_c(tmp_path):
     assert complaints(stderr) == ["samebits: interrupted; what was recorded so far is kept"]
     shown = samebits("show", "--json", "kept/run-1.sbr", cwd=tmp_path)
     assert json.loads(shown.stdout)["events"]["step"] >= 5
+
+
+WAITING = """
+    import sys, time
+    if "verify" not in sys.orig_argv:  # the process of the script
+        open("waits", "w").close()
+        time.sleep(60)
+"""
+INTERRUPTED = """
+    import os, signal, sys
+    from samebits.cli import report
+    from samebits.cli.main import main
+    report.write_page = lambda *_: os.kill(os.getpid(), signal.SIGINT)
+    sys.exit(main())
+"""
+
+
+def test_ctrl_c_before_anything_is_recorded(tmp_path):
+    """Nothing is said to be kept, and no empty folder is left."""
+    write(tmp_path, "sitecustomize.py", WAITING)
+    script = write(tmp_path, "train.py", ENDLESS)
+    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    process = start("verify", script, cwd=tmp_path, PYTHONPATH=path)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "waits").exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+
+    assert process.returncode == 130, stderr
+    assert complaints(stderr) == ["samebits: interrupted"]
+    assert [path.name for path in (tmp_path / ".samebits").iterdir()] == [".gitignore"]
+
+
+def test_ctrl_c_of_what_records_nothing(records):
+    """A page is no recording."""
+    write(records, "interrupted.py", INTERRUPTED)
+    command = [sys.executable, "interrupted.py", "report", "a.sbr"]
+    done = subprocess.run(
+        command, cwd=records, env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (130, "samebits: interrupted\n")
 
 
 def child_of(pid: int) -> int:

@@ -141,7 +141,9 @@ def test_a_command_ends_when_it_is_told(tmp_path: Path, command: str) -> None:
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
-    assert "samebits: ended by SIGTERM; what was recorded so far is kept" in err
+    records = command not in ("spread", "cost")  # no seed has finished
+    kept = "; what was recorded so far is kept" if records else ""
+    assert f"samebits: ended by SIGTERM{kept}" in err.splitlines()
     assert all(map(is_gone, started))
 
 

@@ -194,6 +194,21 @@ def test_verify_starts_the_ranks(tmp_path):
     assert "rank 1" in again.stdout
 
 
+def test_launches_with_nothing_to_compare_are_not_judged(tmp_path):
+    """Nor are two records of one process; a rank that only waits is no doubt."""
+    some = "import os, torch\nif os.environ['RANK'] == '1': torch.ones(1).item()"
+    script = write(tmp_path, "some.py", some)
+    other = write(tmp_path, "none.py", "import torch")
+    for each in (script, other):
+        launch(2, "-m", "samebits", "run", "--record", f"{each.stem}.ranks", each.name, cwd=tmp_path)
+
+    judges = samebits("compare", "some.ranks", "some.ranks", cwd=tmp_path)
+    does_not = samebits("compare", "none.ranks", "none.ranks", cwd=tmp_path)
+
+    assert (judges.returncode, does_not.returncode) == (0, 2), judges.stdout + does_not.stdout
+    assert "rank 0: none.py took no step and read no value" in does_not.stdout
+
+
 def test_verify_of_a_script_that_repeats(tmp_path):
     """Identical on each rank."""
     script = write(tmp_path, "train.py", TRAIN, MODE="fine")

@@ -253,19 +253,22 @@ def test_words_after_the_script_are_its_own(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("ps") is None, reason="needs ps")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted(tmp_path, number):
-    """Finished seeds are kept, and no run goes on."""
+@pytest.mark.parametrize(
+    ("number", "finished"), [(signal.SIGINT, 0), (signal.SIGINT, 1), (signal.SIGINT, 2), (signal.SIGTERM, 2)]
+)
+def test_interrupted(tmp_path, number, finished):
+    """Finished seeds are kept, and no run goes on; two are enough for the report."""
     source = """
         import os, pathlib, time
         here = pathlib.Path("ran")
         print("loss 1")
-        if here.exists():
+        if (here.stat().st_size if here.exists() else 0) == FINISHED:
             pathlib.Path("waits").write_text(str(os.getpid()))
             time.sleep(600)
-        here.touch()
+        with here.open("a") as file:
+            file.write("x")
     """
-    write(tmp_path, "train.py", source)
+    write(tmp_path, "train.py", source, FINISHED=finished)
     process = start("spread", "--jobs", "1", "--seeds", "0..5", "train.py", cwd=tmp_path)
     deadline = time.monotonic() + 60
     while not (tmp_path / "waits").exists() or not (tmp_path / "waits").read_text():
@@ -274,11 +277,13 @@ def test_interrupted(tmp_path, number):
         time.sleep(0.05)
 
     os.kill(process.pid, number)
-    _, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=30)
 
     assert process.returncode == 128 + number, stderr
     assert len(complaints(stderr)) == 1
-    assert [path.name for path in tmp_path.glob(".samebits/spread/*/seed-*.json")] == ["seed-0.json"]
+    assert ("so far is kept" in stderr) == (finished > 0)
+    assert len(list(tmp_path.glob(".samebits/spread/*/seed-*.json"))) == finished
+    assert ("2 of 6 seeds" in stdout and "not run     2, 3, 4, 5" in stdout) == (finished == 2), stdout
     child = (tmp_path / "waits").read_text()
     assert subprocess.run(["ps", "-p", child], capture_output=True, check=False).returncode != 0
 

@@ -61,8 +61,8 @@ def elements(path):
     return kept
 
 
-def compare(folder, *words):
-    result = samebits("compare", "--align", "names", "--json", *words, cwd=folder)
+def compare(folder, *words, align="names"):
+    result = samebits("compare", "--align", align, "--json", *words, cwd=folder)
     return result.returncode, judged(result)
 
 
@@ -120,17 +120,61 @@ def test_a_killed_run_is_compared_as_far_as_it_goes(tmp_path):
         import os, signal, torch, samebits
         for i in range(4):
             samebits.tap("x", torch.full((2,), float(i)))
-            if i == KILL:
+            if i == LAST:
                 os.kill(os.getpid(), signal.SIGKILL)
     """
-    record(tmp_path, "killed", source, KILL=2)
-    record(tmp_path, "whole", source, KILL=9)
+    record(tmp_path, "killed", source, LAST=2)
+    record(tmp_path, "whole", source, LAST=9)
 
     status, found = compare(tmp_path, "whole.sbr", "killed.sbr")
 
-    assert (status, found["tensors"]) == (0, 3)
+    assert (status, found["verdict"], found["tensors"]) == (2, "not_judged", 3)
+    assert found["reason"] == (
+        "the second run did not finish its record; all tensors that both programs have are equal"
+    )
     assert elements(tmp_path / "killed.sbr") == {"x": [2.0, 2.0]}  # of the last call
     assert "tap x has 4 calls in A and 3 in B; the run of B ended early" in found["notes"]
+
+
+CRASHING = """
+    import torch, samebits
+    for i in range(4):
+        samebits.tap("x", torch.ones(3) * i)
+        if i == CRASH:
+            raise RuntimeError("no more")
+    samebits.tap("logits", torch.ones(3))
+    if CRASH == 9:
+        raise SystemExit(3)
+"""
+FAILED = "run failed with status 1 (RuntimeError: no more)"
+
+
+@pytest.mark.parametrize("align", ["names", "shapes"])
+@pytest.mark.parametrize(
+    ("first", "second", "ending"),
+    [
+        (8, 1, f"the second {FAILED}"),
+        (1, 1, f"the first {FAILED}; the second {FAILED}"),
+        (8, 9, "the second run ended with status 3"),
+    ],
+)
+def test_equal_tensors_of_a_program_that_failed_are_not_judged(tmp_path, align, first, second, ending):
+    record(tmp_path, "a", CRASHING, CRASH=first)
+    record(tmp_path, "b", CRASHING, CRASH=second)
+
+    status, found = compare(tmp_path, "a.sbr", "b.sbr", align=align)
+
+    assert (status, found["verdict"]) == (2, "not_judged")
+    assert found["reason"] == f"{ending}; all tensors that both programs have are equal"
+
+
+def test_programs_that_end_with_one_status_are_judged(tmp_path):
+    record(tmp_path, "a", CRASHING, CRASH=9)
+
+    status, found = compare(tmp_path, "a.sbr", "a.sbr")
+
+    assert (status, found["verdict"]) == (0, "identical")
+    assert "the first run ended with status 3" in found["notes"]
 
 
 def test_a_forked_process_records_nothing(tmp_path):

@@ -60,9 +60,17 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_a_resumed_training_has_the_same_bits(whole):
-    """In the middle of an epoch, at its last batch and at its end; dropout and the dataset draw."""
-    for step in (6, 8):
-        assert digest_of(whole.resumed(step)) == whole.printed, step
+    """In the middle of an epoch, at its last batch and at its end; dropout and the dataset draw.
+
+    The record of the whole training is kept.
+    """
+    record = (whole.folder / "run.sbr").read_bytes()
+    for step, kept in ((6, "run-2.sbr"), (8, "run-3.sbr")):
+        done = whole.resumed(step, "--record", "run.sbr")
+        assert digest_of(done) == whole.printed, step
+        assert f"run.sbr is kept; this training is recorded in {kept}" in done.stderr
+        assert (whole.folder / kept).exists()
+    assert (whole.folder / "run.sbr").read_bytes() == record
 
 
 def test_before_the_last_batch_too(whole):

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from samebits.cli._lock_check import check_lock
 from samebits.cli.command import help_texts, refuse_rank
+from samebits.cli.defaults import pass_over
 from samebits.cli.executor_options import add_executor_options, chosen_executor
+from samebits.cli.left_behind import announce
 from samebits.cli.options import add_state_only, planned_launch, wants_progress
 from samebits.cli.output import FirstAnswer, print_result
 from samebits.cli.script_parser import CommandParser
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from samebits.records.events import RunInfo
     from samebits.verification import Verification
 
+_OF_RECORD = ("--record", "--verbose")
+_OF_LOCK = ("--update", "--quick", "--lock", "--junit", "--sarif")
 _SHOWN = 3  # differences between the environments
 
 
@@ -95,6 +99,8 @@ class CheckCommand:
         split = words.index("--") if "--" in words else len(words)
         options = self.parser().parse_args(words[:split])
         options.given = tuple(words[split + 1 :]) if split < len(words) else None
+        pass_over(options, _OF_RECORD if _record_of(options) is None else _OF_LOCK)
+        pass_over(options, ("--executor", "--executor-option") if options.update else ())
         return options
 
     def run(self, options: argparse.Namespace) -> int:
@@ -124,6 +130,7 @@ class CheckCommand:
         check_target(target)
         record = _free_record(options, target)
         check_writable(record)
+        announce(options, record.parent, record.name)
         settings = repeated_settings(recorded, str(record), progress=wants_progress(options))
         request = planned_launch(target, settings)
         request = replace(request, output="stderr") if options.json else request
@@ -142,17 +149,20 @@ def _names_record(options: argparse.Namespace) -> bool:
     Raises:
         SamebitsError: `usage`.
     """
-    record = next((word for word in options.what if word.endswith(SUFFIX) or is_record(word)), None)
-    of_lock = {"--update": options.update, "--quick": options.quick}
-    of_lock |= {"--lock": options.lock, "--junit": options.junit, "--sarif": options.sarif}
-    of_record = {"--record": options.record, "--verbose": options.verbose, "arguments": options.given}
-    wrong = [name for name, given in (of_record if record is None else of_lock).items() if given]
+    record = _record_of(options)
+    wrong = [name for name in (_OF_RECORD if record is None else _OF_LOCK) if getattr(options, name[2:])]
+    wrong += ["arguments"] if record is None and options.given else []
     if wrong:
         what = "the entries of a lock file" if record is None else "a record"
         raise SamebitsError(f"{wrong[0]} does not go with {what}; leave it out", slug="usage")
     if record is not None and len(options.what) > 1:
         raise SamebitsError("expected one record, or names of entries of the lock file", slug="usage")
     return record is not None
+
+
+def _record_of(options: argparse.Namespace) -> str | None:
+    """Return the word that names a record, if any."""
+    return next((word for word in options.what if word.endswith(SUFFIX) or is_record(word)), None)
 
 
 def _free_record(options: argparse.Namespace, target: Target) -> Path:

@@ -71,6 +71,7 @@ class CostCommand:
         add_html(parser)
         add_executor_options(parser)
         add_control_options(parser, brief=True)
+        parser.set_defaults(deterministic=True)  # the switches are what it measures
         return parser
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
@@ -85,7 +86,6 @@ class CostCommand:
             message = "--portable is not a switch; leave it out, and time `samebits run` with and without it"
             raise SamebitsError(message, slug="usage")
         page = None if options.html is None else check_page(options.html)
-        options.deterministic = True
         with tempfile.TemporaryDirectory(prefix="samebits-cost-") as folder:
             request = CostRequest(
                 target=options.target,

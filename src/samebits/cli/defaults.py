@@ -11,7 +11,7 @@ import argparse
 import os
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from samebits._text import files
 from samebits._text.printable import printable
 from samebits._text.variable_names import NO_DEFAULTS, PREFIX
 from samebits.cli.command import did_you_mean
+from samebits.cli.option_rules import without_refused
 from samebits.cli.registry import COMMANDS, command_named
 from samebits.errors import SamebitsError
 
@@ -47,11 +48,15 @@ class Default:
         option: such as `--seed`.
         value: text of the environment, or a value of TOML; None where an empty variable takes a default away.
         place: the variable, or the table and the file.
+        converted: what the parser makes of the value.
+        own: what the option has without it.
     """
 
     option: str
     value: Any
     place: str
+    converted: Any = None
+    own: Any = None
 
     @property
     def words(self) -> str:
@@ -84,18 +89,42 @@ def apply_defaults(
     options = {name: action for action in actions if (name := _name_of(action))}
     found = _from_file(command, options.keys())
     found.update(_from_environment(command, options))
-    used = []
-    for name, default in found.items():
+    given = {name for name, action in options.items() if _is_given(action, words)}
+    changed = _changed(options, [each for name, each in found.items() if name not in given])
+    if not {"-h", "--help"} & set(words):  # the help lists those too that only go with others
+        given |= {name for name, action in options.items() if action.default is True}
+        kept = without_refused(command, changed.keys(), given, options.keys())
+        changed = {name: each for name, each in changed.items() if name in kept}
+    for name, default in changed.items():
         action = options[name]
-        if default.value is None or _is_given(action, words):
-            continue
-        value = _value(action, default)
-        if value == action.default:
-            continue
-        action.default, action.required = value, False
-        parser.set_defaults(**{action.dest: value})
-        used.append(default)
-    return tuple(used)
+        action.default, action.required = default.converted, False
+        parser.set_defaults(**{action.dest: default.converted})
+    return tuple(changed.values())
+
+
+def _changed(options: Mapping[str, argparse.Action], found: Iterable[Default]) -> dict[str, Default]:
+    """Return the defaults that are other values than the options have anyway, converted."""
+    changed = {}
+    for default in found:
+        name = default.option[2:]
+        own = options[name].default
+        converted = None if default.value is None else _value(options[name], default)
+        if default.value is not None and converted != own:
+            changed[name] = replace(default, converted=converted, own=own)
+    return changed
+
+
+def pass_over(options: argparse.Namespace, names: Iterable[str]) -> None:
+    """Take defaults away with which the rest of a command line that was read does not go.
+
+    Args:
+        options: that were read; they are changed.
+        names: of the options, such as `--quick`.
+    """
+    wrong = {each.option: each for each in options.defaults if each.option in names}
+    for name, default in wrong.items():
+        setattr(options, name[2:].replace("-", "_"), default.own)
+    options.defaults = tuple(each for each in options.defaults if each.option not in wrong)
 
 
 def listed(defaults: Iterable[Default]) -> str:

@@ -37,10 +37,12 @@ class Ending:
 
     Attributes:
         number: the signal that came; SIGINT until then.
+        keeps: whether the command has recorded something by then.
     """
 
     def __init__(self, *, own_process: bool) -> None:
         self.number: int = signal.SIGINT
+        self.keeps = False
         self._own_process = own_process
         self._over = False
         self._saved: dict[int, Any] = {}

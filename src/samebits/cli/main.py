@@ -15,6 +15,7 @@ from samebits.cli import internal_error
 from samebits.cli.command import did_you_mean, summary
 from samebits.cli.defaults import listed
 from samebits.cli.ending import Ending
+from samebits.cli.left_behind import is_anything_kept
 from samebits.cli.registry import COMMANDS, command_named
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.terminal import write
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ending = Ending(own_process=arguments is None)
     try:
         with ending:
-            status = _dispatch(words, own_process=arguments is None)
+            status = _dispatch(words, ending, own_process=arguments is None)
             sys.stdout.flush()
     except SamebitsError as error:
         return _report(str(error), error.slug)
@@ -89,9 +90,9 @@ def _is_open(number: int) -> bool:
     return True
 
 
-def _dispatch(words: list[str], *, own_process: bool) -> int:
+def _dispatch(words: list[str], ending: Ending, *, own_process: bool) -> int:
     if words and words[0] in COMMANDS:
-        return _run(command_named(words[0]), words[1:], own_process=own_process)
+        return _run(command_named(words[0]), words[1:], ending, own_process=own_process)
     parser = _parser()
     options = parser.parse_args(words[:1])
     if options.command is None:
@@ -104,7 +105,7 @@ def _dispatch(words: list[str], *, own_process: bool) -> int:
     raise SamebitsError(message, slug="usage")
 
 
-def _run(command: Command, words: list[str], *, own_process: bool) -> int:
+def _run(command: Command, words: list[str], ending: Ending, *, own_process: bool) -> int:
     options = command.parse(words)
     options.own_process = own_process
     rank = worker_rank(getattr(options, "executor", None))
@@ -118,6 +119,9 @@ def _run(command: Command, words: list[str], *, own_process: bool) -> int:
         write(f"samebits: defaults: {listed(options.defaults)}", sys.stderr)
     try:
         return command.run(options)
+    except KeyboardInterrupt:
+        ending.keeps = is_anything_kept(options)
+        raise
     except OSError:
         raise
     except Exception as error:
@@ -160,7 +164,8 @@ def _report(message: str, slug: str) -> int:
 
 
 def _interrupted(ending: Ending) -> int:
-    print(f"samebits: {ending.words}; what was recorded so far is kept", file=sys.stderr)
+    kept = "; what was recorded so far is kept" if ending.keeps else ""
+    print(f"samebits: {ending.words}{kept}", file=sys.stderr)
     return ending.status
 
 

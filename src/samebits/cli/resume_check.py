@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from samebits.cli.command import help_texts, refuse_rank
 from samebits.cli.ending import held_back
+from samebits.cli.left_behind import announce
 from samebits.cli.options import (
     add_control_options,
     add_privacy_option,
@@ -130,6 +131,7 @@ class ResumeCheckCommand:
             environment=control_variables(control),
             budget=options.budget,
         )
+        announce(options, request.folder)
         result = resume_check(request, announce=Phases(sys.stderr))
         return _printed(result, options)
 

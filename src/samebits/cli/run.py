@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import help_texts
+from samebits.cli.left_behind import announce
 from samebits.cli.options import (
     add_control_options,
     add_intervention_options,
@@ -126,6 +127,7 @@ class RunCommand:
         request = planned_launch(options.target, settings)
         if in_place:
             replace_process(request)
+        announce(options, record.parent, record.name)
         outcome = launch(request)
         write(f"samebits: {ending_text(record, str(record))}", sys.stderr)
         return outcome.status

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from samebits._text.printable import printable_lines
-from samebits.cli.defaults import apply_defaults
+from samebits.cli.defaults import apply_defaults, listed
 from samebits.errors import SamebitsError
 from samebits.recording.runner import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
+
+    from samebits.cli.defaults import Default
 
 USAGE_SLUG = "usage"
 
@@ -28,6 +31,7 @@ class CommandParser(argparse.ArgumentParser):
             allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, add_help=False, **fields
         )
         self.add_argument("-h", "--help", action="help", help="show this help and exit")
+        self._found: tuple[Default, ...] = ()
 
     def actions(self) -> Sequence[argparse.Action]:
         """Return the options and positions."""
@@ -37,20 +41,23 @@ class CommandParser(argparse.ArgumentParser):
         """Read a command line as argparse does; the defaults that were found are `defaults` in the result."""
         command = self.prog.partition(" ")[2]
         if command:
-            defaults = apply_defaults(self, command, self._actions, args)
-            self.set_defaults(defaults=defaults)
-            if defaults:
-                lines = "".join(f"  {each.words}  ({each.place})\n" for each in defaults)
+            self._found = apply_defaults(self, command, self._actions, args)
+            self.set_defaults(defaults=self._found)
+            if self._found:
+                lines = "".join(f"  {each.words}  ({each.place})\n" for each in self._found)
                 self.epilog = f"{self.epilog or ''}\n\ndefaults here:\n{printable_lines(lines)}".strip()
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Refuse the command line.
+        """Refuse the command line. Where an option has come from a default, the message says from which.
 
         Raises:
             SamebitsError: always; `usage`.
         """
-        raise SamebitsError(f"{message}; see `{self.prog} --help`", slug=USAGE_SLUG)
+        named = set(re.findall(r"--[a-z-]+", message))
+        origins = listed(each for each in self._found if each.option in named)
+        told = f"; defaults: {origins}" if origins else ""
+        raise SamebitsError(f"{message}{told}; see `{self.prog} --help`", slug=USAGE_SLUG)
 
 
 class ScriptParser(CommandParser):

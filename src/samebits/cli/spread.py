@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import help_texts, refuse_rank
+from samebits.cli.defaults import pass_over
+from samebits.cli.ending import held_back
 from samebits.cli.executor_options import add_executor_options, chosen_executor, is_elsewhere
+from samebits.cli.left_behind import announce
 from samebits.cli.options import wants_progress
 from samebits.cli.page_file import add_html, check_page, write_page
 from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import SeedCount, style_of, write
 from samebits.commands.spread.remarks import Remark, RemarkCode
 from samebits.commands.spread.request import SpreadRequest, merged_arguments, parse_seeds, share_cores
-from samebits.commands.spread.seed_runs import is_spread, load_configuration
+from samebits.commands.spread.seed_runs import folder_of, is_spread, load_configuration
 from samebits.commands.spread.study import evaluate, run_configuration
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.report import plot, spread_json, spread_text
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from samebits.commands.spread.summary import Configuration, Spread
+    from samebits.executors.jobs import Executor
     from samebits.recording.runner import Target
 
 _TELLING = ("--seeds", "--versus", "--against")  # options that decide what is run
@@ -81,24 +85,37 @@ class SpreadCommand:
         _warn_of_own_words(options)
         page = None if options.html is None else check_page(options.html)
         configurations = _configurations(options)
+        interrupted = any(each.interrupted for each in configurations)
+        if interrupted:
+            configurations = [each for each in configurations if len(each.runs) > 1]
+        if not configurations:
+            raise KeyboardInterrupt
         try:
             spread = evaluate(configurations, options.metric, options.last)
         except SamebitsError as error:
             raise _with_hint(error, options) from None
         if options.list_metrics:
             write(spread_text.render_metrics(spread.metrics, spread.metric, style_of(sys.stdout)), sys.stdout)
-            return EXIT_IDENTICAL
-        spread = _plotted(spread, options)
+        else:
+            # A plot takes longer than a command may that was told to end.
+            _print(spread if interrupted else _plotted(spread, options), options, page)
+        if interrupted:
+            raise KeyboardInterrupt
+        return EXIT_IDENTICAL
+
+
+def _print(spread: Spread, options: argparse.Namespace, page: Path | None) -> None:
+    """Print the report, and write the page if one is wanted."""
+    with held_back():
         if options.json:
             write(spread_json.render(spread), sys.stdout)
             options.json = False  # the one object is printed already
         else:
             write(spread_text.render(spread, style_of(sys.stdout), blocks=_shows_blocks()), sys.stdout)
-        if page is not None:
-            from samebits.report.html.spread_page import spread_page
+    if page is not None:
+        from samebits.report.html.spread_page import spread_page
 
-            write_page(spread_page(spread), page)
-        return EXIT_IDENTICAL
+        write_page(spread_page(spread), page)
 
 
 def _add_runs(parser: ScriptParser) -> None:
@@ -155,6 +172,7 @@ def _with_folder_options(parser: ScriptParser, options: argparse.Namespace) -> a
     if target.script is not None and is_spread(Path(target.script)):
         parser.parse_args(list(target.arguments), namespace=options)
         options.target = dataclasses.replace(target, arguments=())
+        pass_over(options, ("--versus",))
     else:
         _refuse_other_folder(options, target)
     return options
@@ -231,10 +249,26 @@ def _run(options: argparse.Namespace, target: Target) -> list[Configuration]:
     live = SeedCount(sys.stderr) if wants_progress(options) else None
     try:
         with chosen_executor(options) as executor:
-            return [run_configuration(one, live, executor) for one in requests]
+            return _in_turn(requests, live, executor, options)
     finally:
         if live is not None:
             live.clear()
+
+
+def _in_turn(
+    requests: Sequence[SpreadRequest],
+    live: SeedCount | None,
+    executor: Executor | None,
+    options: argparse.Namespace,
+) -> list[Configuration]:
+    """Run one configuration after the other, until the user ends it."""
+    done: list[Configuration] = []
+    for request in requests:
+        announce(options, folder_of(request), "seed-*.json")
+        done.append(run_configuration(request, live, executor))
+        if done[-1].interrupted:
+            break
+    return done
 
 
 def _with_hint(error: SamebitsError, options: argparse.Namespace) -> SamebitsError:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from samebits.cli.command import help_texts, refuse_rank
 from samebits.cli.ending import held_back
 from samebits.cli.executor_options import add_executor_options, chosen_executor, is_elsewhere
+from samebits.cli.left_behind import announce
+from samebits.cli.option_rules import ONE_PROCESS
 from samebits.cli.options import (
     add_control_options,
     add_intervention_options,
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
     from samebits.commands.compared_facts import ComparedFacts
     from samebits.verification.results import Fix, Verification
 
-_ONE_PROCESS = ("stress", "replay", "full", "fix", "apply", "verbose", "budget", "fresh", "quick", "html")
-
 
 def _verify_ranks(options: argparse.Namespace, folder: Path) -> int:
     """Launch the script as often as it takes and print the verdict.
@@ -63,12 +63,13 @@ def _verify_ranks(options: argparse.Namespace, folder: Path) -> int:
     if is_elsewhere(options):
         message = "--executor does not work with --nproc-per-node; leave one of them out"
         raise SamebitsError(message, slug="usage")
-    for name in _ONE_PROCESS:
+    for name in ONE_PROCESS:
         if getattr(options, name):
             message = f"--{name} does not work with --nproc-per-node; leave one of them out"
             raise SamebitsError(message, slug="usage")
     control_of(options)  # impossible options are refused once, not by each rank
     live = wants_progress(options)
+    announce(options, folder)
     request = LaunchRequest(
         target=options.target,
         folder=folder,
@@ -173,6 +174,7 @@ class VerifyCommand:
         _check(options)
         page = None if options.html is None else check_page(options.html)
         request = _request(options)
+        announce(options, request.folder)
         phases = Phases(sys.stderr) if request.progress else None
         style = style_of(sys.stdout, state_only=options.state_only)
         told = None if options.json else FirstAnswer(style, os.getcwd())

@@ -45,6 +45,8 @@ class ReasonCode(StrEnum):
     # Of how one run ended.
     RUN_FAILED = "run-failed"
     """`first` or `second`, exit status or None, its failure or empty."""
+    RUN_EXITED = "run-exited"
+    """`first` or `second`, exit status other than 0 with which it ended by itself."""
     RUN_NEVER_ENDED = "run-never-ended"
     """`first` or `second`, its failure or empty."""
     LEFT_NO_RECORD = "left-no-record"

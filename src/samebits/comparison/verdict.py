@@ -167,7 +167,7 @@ def _unmatched_finding(a: Record, b: Record, result: Survey) -> tuple[Finding, .
 
 def _unfit(a: RunInfo, b: RunInfo, result: Survey) -> Reason | None:
     """Return the reason why records cannot vouch for two whole runs; None when they can."""
-    parts = [part for part in (_ending("first", a), _ending("second", b)) if part]
+    parts = [part for part in (failure("first", a), failure("second", b)) if part]
     if not parts:
         return _lost_state(a, b)
     n = result.boundaries
@@ -189,7 +189,13 @@ def _lost_state(a: RunInfo, b: RunInfo) -> Reason | None:
     return Reason.of(ReasonCode.STATE_NOT_RECORDED, which, part, error)
 
 
-def _ending(which: str, info: RunInfo) -> Reason | None:
+def failure(which: str, info: RunInfo) -> Reason | None:
+    """Say why a run did not come to its end; None if it did, or was stopped as it was asked for.
+
+    Args:
+        which: `first` or `second`.
+        info: of the run.
+    """
     if info.status == "failed":
         return Reason.of(ReasonCode.RUN_FAILED, which, info.exit_status, info.failure)
     if info.status == "running":

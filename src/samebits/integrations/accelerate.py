@@ -16,6 +16,7 @@ from samebits.replay_guard.guard import ReplayGuard
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
+    from pathlib import Path
     from types import TracebackType
 
     from samebits.integrations._loader_watch import Continuation, PassFacts, States
@@ -52,8 +53,9 @@ class TrainingState:
 
     Args:
         accelerator: whose `save_state` and `load_state` are used.
-        record: the record to write, of what happens in the `with` block, at the level of steps. Not written
-            where the script runs under `samebits run` or `verify`: that records it already.
+        record: the record to write, of what happens in the `with` block, at the level of steps. One that is
+            there is kept, and `run-2.sbr` is written instead. Not written where the script runs under
+            `samebits run` or `verify`: that records it already.
         replay_every: how many calls of `step` make one that is executed again; see `ReplayGuard`.
         on_mismatch: what happens then, as for `ReplayGuard`.
         exact_resume: save RNG states and position, and go on from them. A checkpoint that cannot be resumed
@@ -88,6 +90,11 @@ class TrainingState:
             models = tuple(accelerator._models)  # what `prepare` was given
             self.guard = ReplayGuard(*models, every=replay_every, on_mismatch=on_mismatch)
         accelerator.register_for_checkpointing(self)
+
+    @property
+    def record(self) -> Path | None:
+        """The record of the last training, whose name has a number if the one given was taken."""
+        return self._record.written
 
     def __enter__(self) -> TrainingState:  # noqa: PYI034 - Self is new in Python 3.11
         self._record.begin()

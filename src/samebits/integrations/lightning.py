@@ -20,6 +20,7 @@ from samebits.replay_guard.guard import ReplayGuard
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from samebits.replay_guard.mismatch import Mismatch
 
@@ -40,8 +41,9 @@ class SamebitsCallback(_Callback):  # type: ignore[misc] # Lightning's own class
     epoch and in its middle, where it loads and leaves out the batches that were used.
 
     Args:
-        record: the record to write, of all that `fit` does, at the level of steps. Not written where the
-            script runs under `samebits run` or `verify`: that records it already.
+        record: the record to write, of all that `fit` does, at the level of steps. One that is there is
+            kept, and `run-2.sbr` is written instead. Not written where the script runs under `samebits run`
+            or `verify`: that records it already.
         replay_every: how many optimizer steps make one whose forward and backward pass is executed again;
             see `ReplayGuard`. With `accumulate_grad_batches`, the last batch before the step is.
         on_mismatch: what happens then, as for `ReplayGuard`.
@@ -71,6 +73,11 @@ class SamebitsCallback(_Callback):  # type: ignore[misc] # Lightning's own class
         self._guard_state: dict[str, Any] | None = None
         self._unwrap: Callable[[], None] | None = None
         self.guard: ReplayGuard | None = None
+
+    @property
+    def record(self) -> Path | None:
+        """The record of the last training, whose name has a number if the one given was taken."""
+        return self._record.written
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin to record and to watch the loaders; wrap the optimizer step."""

@@ -18,6 +18,7 @@ from samebits.rng.states import restore_states
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
+    from pathlib import Path
 
     from samebits.replay_guard.mismatch import Mismatch
 
@@ -42,8 +43,9 @@ class SamebitsCallback(_Callback, _Exportable):  # type: ignore[misc] # classes 
     before the batches that were loaded and not used yet, and the trainer goes on from them.
 
     Args:
-        record: the record to write, from the beginning to the end of training, at the level of steps. Not
-            written where the script runs under `samebits run` or `verify`: that records it already.
+        record: the record to write, from the beginning to the end of training, at the level of steps. One
+            that is there is kept, and `run-2.sbr` is written instead. Not written where the script runs under
+            `samebits run` or `verify`: that records it already.
         replay_every: how many calls of `training_step` make one that is executed again; see `ReplayGuard`. No
             callback is told of these calls, so it needs `attach`.
         on_mismatch: what happens then, as for `ReplayGuard`.
@@ -74,6 +76,11 @@ class SamebitsCallback(_Callback, _Exportable):  # type: ignore[misc] # classes 
         self._guard_state: dict[str, Any] | None = None
         self.guard: ReplayGuard | None = None
         self._step: Callable[..., Any] | None = None
+
+    @property
+    def record(self) -> Path | None:
+        """The record of the last training, whose name has a number if the one given was taken."""
+        return self._record.written
 
     def attach(self, trainer: Any) -> SamebitsCallback:
         """Add the callback to a trainer, and execute steps of its `training_step` again.

@@ -39,9 +39,9 @@ def child_record(record: str, name: str) -> str:
     return path
 
 
-def next_free(folder: Path, stem: str, suffix: str = "") -> Path:
-    """Return `folder/stem-N` + suffix with the first N beyond every one in use."""
-    return folder / f"{stem}-{_next_number(folder, stem, suffix)}{suffix}"
+def next_free(folder: Path, stem: str, suffix: str = "", least: int = 1) -> Path:
+    """Return `folder/stem-N` + suffix with the first N beyond every one in use, and not below `least`."""
+    return folder / f"{stem}-{max(least, _next_number(folder, stem, suffix))}{suffix}"
 
 
 def make_next_free(folder: Path, stem: str) -> Path:

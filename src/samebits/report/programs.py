@@ -8,6 +8,7 @@ from samebits._text.printable import end_of, printable, shortened
 from samebits.comparison.programs.outcome import STATE, How, Relation, Source, Why
 from samebits.comparison.results import describe
 from samebits.report.notes import sentence
+from samebits.report.reasons import sentence as reason_sentence
 from samebits.report.style import Style, count, number, row, shown_path
 
 if TYPE_CHECKING:
@@ -81,9 +82,9 @@ def reason(result: ProgramComparison) -> str:
     if result.why is Why.OTHER_CALLS:
         ended = result.open_ended
         calls = next(each for each in result.other_calls if not ended[0 if each.first < each.second else 1])
-        equal = "equal, or within the tolerance" if result.accepted else "equal"
-        which = "all that could be read" if result.unreadable else "all tensors that both programs have"
-        return f"{_calls_words(calls)}; {which} are {equal}"
+        return f"{_calls_words(calls)}; {_what_is_equal(result)}"
+    if result.why is Why.NOT_WHOLE:
+        return f"{'; '.join(map(reason_sentence, result.endings))}; {_what_is_equal(result)}"
     if result.why is not None:
         return _REASONS[result.why]
     tensors = f"{count(result.tensors, 'tensor')} under {count(result.names, 'name')} of both programs"
@@ -92,6 +93,12 @@ def reason(result: ProgramComparison) -> str:
     if result.accepted:
         return f"{tensors} compared, {len(result.accepted)} of these names not bit for bit equal{rest}"
     return f"{tensors} compared {'value by value' if result.same_values else 'bit for bit'}{rest}"
+
+
+def _what_is_equal(result: ProgramComparison) -> str:
+    equal = "equal, or within the tolerance" if result.accepted else "equal"
+    which = "all that could be read" if result.unreadable else "all tensors that both programs have"
+    return f"{which} are {equal}"
 
 
 def tolerance_words(tolerance: Tolerance) -> str:
@@ -311,7 +318,7 @@ def _facts(result: ProgramComparison) -> list[str]:
 
 
 def _doubts(result: ProgramComparison) -> list[str]:
-    facts = []
+    facts = [] if result.why is Why.NOT_WHOLE else list(map(reason_sentence, result.endings))
     if result.sampled:
         facts.append(f"judged by a part of the elements: {_names(result.sampled)}")
     if result.unreadable and result.why is not Why.UNREADABLE:

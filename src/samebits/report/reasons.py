@@ -237,6 +237,7 @@ _SENTENCES: Mapping[ReasonCode, str | Callable[..., str]] = {
     ReasonCode.BOTH_KILLED: lambda steps: f"both runs were killed or are still running; {_compared(steps)}",
     ReasonCode.STATE_NOT_RECORDED: _state_not_recorded,
     ReasonCode.RUN_FAILED: _run_failed,
+    ReasonCode.RUN_EXITED: "the {} run ended with status {}",
     ReasonCode.RUN_NEVER_ENDED: lambda which, failure: (
         f"the {which} run did not finish its record{_in_brackets(failure)}"
     ),

@@ -12,6 +12,7 @@ from samebits.comparison.results import Comparison
 from samebits.comparison.verdict import compare
 from samebits.environment import table_at
 from samebits.recording.settings import RecordingSettings
+from samebits.records.events import split_command
 from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
@@ -227,16 +228,24 @@ def judged(
         a = Counted(stack.enter_context(tools.open_record(pair.first.record)))
         b = stack.enter_context(tools.open_record(pair.second.record))
         comparison = tools.judge(a, b, excluded=excluded)
-    records = pair.first.record, pair.second.record
-    kinds = a.kinds | ({EventKind.STEP} if any(children_of(record, tools) for record in records) else set())
     runs = (pair.first, pair.second)
-    equal = "identical" in (comparison.verdict, comparison.state)
-    doubt = preconditions.doubt(runs, kinds, target) if equal else None
-    if doubt and comparison.verdict != "identical":
-        comparison = replace(comparison, state="not_judged")
-    elif doubt:
-        comparison = replace(comparison, verdict="not_judged", state="not_judged", reason=doubt)
-    return with_children(comparison, records, tools, excluded), a.n_values
+    comparison = _without_doubt(comparison, runs, a.kinds, tools, preconditions.script_name(target))
+    return with_children(comparison, (runs[0].record, runs[1].record), tools, excluded), a.n_values
+
+
+def _without_doubt(
+    comparison: Comparison, runs: tuple[ScriptRun, ScriptRun], kinds: set[EventKind], tools: Tools, name: str
+) -> Comparison:
+    """Withdraw a verdict that equal bits are not enough for; see `preconditions.doubt`."""
+    if "identical" not in (comparison.verdict, comparison.state):
+        return comparison
+    trained = any(children_of(run.record, tools) for run in runs)
+    doubt = preconditions.doubt(runs, kinds | ({EventKind.STEP} if trained else set()), name)
+    if doubt is None:
+        return comparison
+    if comparison.verdict != "identical":
+        return replace(comparison, state="not_judged")
+    return replace(comparison, verdict="not_judged", state="not_judged", reason=doubt)
 
 
 class Counted:
@@ -273,27 +282,29 @@ class Counted:
         return self._record.event(seq)
 
 
-def verify_records(first: str, second: str) -> Verification:
+def verify_records(first: str, second: str, name: str = "") -> Verification:
     """Compare two records; where both have operations, name the first that differed.
 
     Args:
         first: path of one record.
         second: path of the other.
+        name: of what was run, for a message; the script that the record names if empty.
 
     Raises:
         SamebitsError: one of them cannot be read.
     """
-    verification = verification_of_records(first, second)
+    verification = verification_of_records(first, second, name)
     comparison = with_children(verification.comparison, (first, second), Tools())
     return replace(verification, comparison=comparison)
 
 
-def verification_of_records(first: str | Path, second: str | Path) -> Verification:
+def verification_of_records(first: str | Path, second: str | Path, name: str = "") -> Verification:
     """Compare two records, without those of child processes.
 
     Args:
         first: path of one record.
         second: path of the other.
+        name: see `verify_records`.
 
     Raises:
         SamebitsError: one of them cannot be read.
@@ -301,11 +312,16 @@ def verification_of_records(first: str | Path, second: str | Path) -> Verificati
     with RecordReader(first) as a, RecordReader(second) as b:
         counted = Counted(a)
         comparison = compare(counted, b)
-    runs = tuple(
-        ScriptRun(Purpose.COMPARE, str(path), info.exit_status or 0, 0.0, info=info)
-        for path, info in ((first, a.info), (second, b.info))
-    )
+    runs = _read_run(first, a.info, b.info), _read_run(second, b.info, a.info)
+    name = name or split_command(a.info.command)[0] or "the script"
+    comparison = _without_doubt(comparison, runs, counted.kinds, Tools(), name)
     return Verification(comparison, a.info.command, runs, 0.0, counted.n_values)
+
+
+def _read_run(record: str | Path, info: RunInfo, other: RunInfo) -> ScriptRun:
+    """Return the run of a record; an exit status that is not known counts as that of the other."""
+    status = other.exit_status if info.exit_status is None else info.exit_status
+    return ScriptRun(Purpose.COMPARE, str(record), status or 0, 0.0, info=info)
 
 
 def _was_stopped(pair: Pair, steps: int | None) -> bool:

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from samebits.recording.runner import Target
+    from samebits.records.events import RunInfo
     from samebits.verification.results import ScriptRun
 
 COMPARED_KINDS = {EventKind.STEP, EventKind.LOSS, EventKind.GRAD, EventKind.READ, EventKind.SAVE}
 """Without any of these, equal records show nothing."""
+
+NOTHING_TO_COMPARE = {ReasonCode.NOTHING_COMPARED, ReasonCode.NO_TORCH}
+"""Reasons that say so."""
 
 
 def nothing_to_compare(run: ScriptRun, target: Target) -> Reason | None:
@@ -35,11 +39,16 @@ def nothing_to_compare(run: ScriptRun, target: Target) -> Reason | None:
         return Reason.of(ReasonCode.BEFORE_RECORD, name, run.status)
     if run.info.status == "running":
         return Reason.of(ReasonCode.DID_NOT_END, name, _ending(run), _has_ops(run))
-    if run.info.torch or children_folder(run.record).is_dir():
+    if _may_have_torch(run.record, run.info):
         return None
     if run.info.status == "failed":
         return Reason.of(ReasonCode.FAILED_BEFORE_TORCH, name, run.info.failure, run.status)
     return Reason.of(ReasonCode.NO_TORCH, name)
+
+
+def _may_have_torch(record: str, info: RunInfo) -> bool:
+    """Tell whether a run, or a process that it started, imported torch."""
+    return bool(info.torch) or children_folder(record).is_dir()
 
 
 def has_failed(run: ScriptRun) -> bool:
@@ -62,16 +71,17 @@ def failure(runs: tuple[ScriptRun, ScriptRun], target: Target) -> Reason | None:
     return Reason.of(ReasonCode.FAILED_IN_ONE, name, number, first or second, stopped, _has_ops(*runs))
 
 
-def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[EventKind], target: Target) -> Reason | None:
+def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[EventKind], name: str) -> Reason | None:
     """Say why equal bits are not enough to call two runs identical; None if they are.
 
     Args:
         runs: the runs.
         kinds: kinds of the events that were compared.
-        target: the script.
+        name: of the script, for a message.
     """
     if not COMPARED_KINDS & set(kinds):
-        return Reason.of(ReasonCode.NOTHING_COMPARED, script_name(target))
+        torch = any(run.info is None or _may_have_torch(run.record, run.info) for run in runs)
+        return Reason.of(ReasonCode.NOTHING_COMPARED if torch else ReasonCode.NO_TORCH, name)
     if runs[0].status != runs[1].status:
         return Reason.of(ReasonCode.OTHER_STATUS, runs[0].status, runs[1].status)
     return None

@@ -22,7 +22,7 @@ from samebits.records.kinds import EventKind, Level
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
 from samebits.verification._judge import verification_of_records
-from samebits.verification.preconditions import check_target, check_writable
+from samebits.verification.preconditions import NOTHING_TO_COMPARE, check_target, check_writable
 from samebits.verification.rank_records import RankRecords, find_ranks
 
 if TYPE_CHECKING:
@@ -238,12 +238,19 @@ def _combined(results: Mapping[int, Verification], unfit: Reason | None) -> Laun
             state=_state(results),
         )
         return LaunchComparison(results, whole, rank)
-    doubts = {r: v.comparison.reason for r, v in results.items() if v.comparison.verdict == "not_judged"}
-    doubt = unfit or next((Reason.of(ReasonCode.OF_RANK, *each) for each in doubts.items()), None)
+    doubt = unfit or next((Reason.of(ReasonCode.OF_RANK, *each) for each in _doubts(results).items()), None)
     notes = tuple(dict.fromkeys(note for v in results.values() for note in v.comparison.notes))
     verdict: Verdict = "not_judged" if doubt else "identical"
     comparison = Comparison(verdict, doubt, steps, (), notes, (final[0], final[1]), state=verdict)
     return LaunchComparison(results, comparison)
+
+
+def _doubts(results: Mapping[int, Verification]) -> dict[int, Reason]:
+    """Return why ranks were not judged; one that had nothing to compare is no doubt where another had."""
+    reasons = {r: v.comparison.reason for r, v in results.items() if v.comparison.verdict == "not_judged"}
+    doubts = {r: reason for r, reason in reasons.items() if reason is not None}
+    judged = {r: reason for r, reason in doubts.items() if reason.code not in NOTHING_TO_COMPARE}
+    return judged if len(doubts) < len(results) else judged or doubts
 
 
 def _state(results: Mapping[int, Verification]) -> Verdict:

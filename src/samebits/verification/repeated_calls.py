@@ -10,15 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import RecordingSettings
 from samebits.records.kinds import Level
-from samebits.records.reader import RecordReader
 from samebits.rng.states import isolated, restore_states, save_states, seed_sources
 from samebits.switches.switch import ONLY_PORTABLE
 from samebits.verification._judge import verify_records
-from samebits.verification.preconditions import COMPARED_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,21 +122,14 @@ def repeated_calls(request: CallsRequest) -> Iterator[RepeatedCalls]:
 
 
 def compared(first: str, second: str, name: str) -> Verification:
-    """Compare two records of calls; where both hold nothing that is compared, that is no verdict.
+    """Compare two records of calls.
 
     Args:
         first: path of one record.
         second: path of the other.
         name: of what was called, in words.
     """
-    result = verify_records(first, second)
-    with RecordReader(first) as record:
-        has_values = any(True for _ in record.events(tuple(COMPARED_KINDS)))
-    if has_values or not result.comparison.identical:
-        return result
-    reason = Reason.of(ReasonCode.NOTHING_COMPARED, name)
-    comparison = replace(result.comparison, verdict="not_judged", state="not_judged", reason=reason)
-    return replace(result, comparison=comparison)
+    return verify_records(first, second, name)
 
 
 def passes(result: Verification, *, state_only: bool) -> bool:

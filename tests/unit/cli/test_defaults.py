@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 import samebits
+from samebits.cli.check import CheckCommand
+from samebits.cli.compare import CompareCommand
 from samebits.cli.cost import CostCommand
 from samebits.cli.defaults import _is_repeated, _name_of, variables_of
 from samebits.cli.doctor import DoctorCommand
 from samebits.cli.main import main
+from samebits.cli.option_rules import CLASHES, NEEDS, REFUSED
 from samebits.cli.registry import COMMANDS, command_named
 from samebits.cli.resume_check import ResumeCheckCommand
 from samebits.cli.run import RunCommand
@@ -76,7 +79,7 @@ def test_kinds_of_values(project, monkeypatch):
     """Flags, numbers, choices, lists, options with an optional value, and required ones."""
     project(
         '[tool.samebits.run]\nlevel = "op"\nno-data = true\nno-changes = false\npin = ["clock", "aslr"]\n'
-        'tap-modules = "a.*"\nset = ["tf32=1"]\n'
+        'tap-modules = "a.*"\ndeterministic = true\nset = ["tf32=1"]\n'
         "[tool.samebits.verify]\nreplay = true\nbudget = 2.5\n"
         '[tool.samebits.resume-check]\nresume-args = ""\n[tool.samebits.doctor]\npromise = "proven"\n'
     )
@@ -165,6 +168,77 @@ def test_the_nearest_table_counts_and_other_files_are_passed_over(project, tmp_p
     assert RunCommand().parse(["x.py"]).seed == 1
     near.write_text("[tool.samebits]\n")
     assert RunCommand().parse(["x.py"]).seed is None
+
+
+ALONE = """
+[tool.samebits]
+reseed = true
+on-drift = "restore"
+portable = true
+state-only = true
+verbose = true
+quick = true
+apply = true
+share = ["data"]
+tolerance = 4
+versus = "--lr 1"
+executor-option = ["a=b"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "kept"),
+    [
+        ("compare", "a b", "state-only verbose"),
+        ("compare", "--align names a b", "verbose tolerance"),
+        ("run", "x.py", "portable"),
+        ("run", "--deterministic x.py", "on-drift portable"),
+        ("run", "--seed 1 x.py", "reseed on-drift portable"),
+        ("verify", "x.py", "portable state-only verbose quick"),
+        ("verify", "--fix x.py", "portable state-only verbose apply"),
+        ("verify", "--fresh x.py", "portable state-only verbose quick share"),
+        ("verify", "--nproc-per-node 2 x.py", "portable state-only"),
+        ("verify", "--executor slurm x.py", "portable state-only verbose quick executor-option"),
+        ("resume-check", "--resume-args= x.py", "portable verbose share"),
+        ("spread", "x.py", "reseed versus"),
+        ("spread", "--against a x.py", "reseed"),
+        ("cost", "x.py", "on-drift"),
+        ("check", "train", "state-only quick"),
+        ("check", "a.sbr", "state-only verbose"),
+    ],
+)
+def test_a_default_that_does_not_go_alone_is_passed_over(command, words, kept, project):
+    """The user did not type it, so it is no mistake of theirs."""
+    project(ALONE)
+    options = command_named(command).parse(words.split())
+    assert sorted(each.option[2:] for each in options.defaults) == sorted(kept.split())
+    for name in {"tolerance", "apply", "share", "reseed", "quick", "verbose"} - set(kept.split()):
+        assert not getattr(options, name, None)
+
+
+def test_names_in_the_rules_are_options():
+    """A name that is misspelt would be a rule of nothing."""
+    of = {name: {_name_of(action) for each, action in all_options() if each == name} for name in COMMANDS}
+    every = set().union(*of.values())
+    assert {*NEEDS, *(name for names in NEEDS.values() for name in names)} <= every
+    for command, clashes in CLASHES.items():
+        assert {*clashes, *(name for names in clashes.values() for name in names)} <= of[command]
+    for command, names in REFUSED.items():
+        assert set(names) <= of[command]
+
+
+def test_a_default_that_is_refused_names_where_it_came_from(project, monkeypatch):
+    """Before the line with all defaults, too."""
+    project('[tool.samebits.compare]\nalign = "names"\n')
+    monkeypatch.setenv("SAMEBITS_STATE_ONLY", "1")
+    with pytest.raises(SamebitsError) as caught:
+        CompareCommand().parse(["a", "b"])
+    said = str(caught.value)
+    assert "--align names (tool.samebits.compare.align in " in said
+    assert "--state-only (SAMEBITS_STATE_ONLY)" in said
+    project("[tool.samebits]\nquick = true\n")
+    with pytest.raises(SamebitsError, match="--quick does not go with a record"):
+        CheckCommand().run(CheckCommand().parse(["--quick", "a.sbr"]))
 
 
 def test_the_help_and_the_run_say_what_was_taken_from_where(project, capsys):

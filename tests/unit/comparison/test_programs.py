@@ -13,6 +13,7 @@ from samebits.comparison.programs import _series
 from samebits.comparison.programs import judge_programs as judge_programs_module
 from samebits.comparison.programs.judge_programs import judge_programs
 from samebits.comparison.programs.outcome import How, Name, Relation, Source, Tolerance, Why
+from samebits.comparison.reasons import ReasonCode
 from samebits.recording._recorder import Recorder
 from samebits.records.creation import finalize
 from samebits.records.reader import RecordReader
@@ -113,11 +114,25 @@ def test_another_number_of_calls_is_a_difference(compare):
 
 
 @pytest.mark.parametrize(
-    ("status", "verdict"),
-    [(("finished", "failed"), "identical"), (("failed", "finished"), "different")],
+    ("status", "verdict", "why"),
+    [
+        (("finished", "failed"), "not_judged", Why.NOT_WHOLE),
+        (("finished", "running"), "not_judged", Why.NOT_WHOLE),
+        (("finished", "stopped"), "identical", None),
+        (("failed", "finished"), "different", Why.OTHER_CALLS),
+    ],
 )
-def test_a_run_that_ended_early_may_have_fewer_calls(compare, status, verdict):
-    assert compare(taps(("x", X), ("x", Y)), taps(("x", X)), status=status).verdict == verdict
+def test_a_run_that_ended_early_may_have_fewer_calls(compare, status, verdict, why):
+    result = compare(taps(("x", X), ("x", Y)), taps(("x", X)), status=status)
+
+    assert (result.verdict, result.why) == (verdict, why)
+
+
+def test_a_difference_stays_one_where_a_run_failed(compare):
+    result = compare(taps(("x", X)), taps(("x", Y)), status=("finished", "failed"))
+
+    assert (result.verdict, result.why) == ("different", Why.DIFFERS)
+    assert [ending.code for ending in result.endings] == [ReasonCode.RUN_FAILED]
 
 
 def test_another_form_of_the_same_values_is_no_difference(compare):

@@ -13,7 +13,7 @@ FINISHED = ScriptRun(record="a.sbr", status=0, seconds=1.0, timed_out=False, pur
 def test_a_function_without_a_step_is_called_the_function():
     """A module of samebits runs it; nobody knows its name."""
     target = Target(None, "samebits.pytest_plugin.run_test", ("test_a.py::test_nothing",))
-    reason = preconditions.doubt((FINISHED, FINISHED), (), target)
+    reason = preconditions.doubt((FINISHED, FINISHED), (), preconditions.script_name(target))
     sentence = "the function took no step and read no value out of torch: nothing to compare"
     assert sentence_or_none(reason) == sentence
 

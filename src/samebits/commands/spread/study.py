@@ -72,7 +72,7 @@ def run_configuration(
     announce: Callable[[Progress], None] | None = None,
     executor: Executor | None = None,
 ) -> Configuration:
-    """Run the seeds of a request that have not finished before.
+    """Run the seeds of a request that have not finished before. Where the user ends it, it has those so far.
 
     Args:
         request: the spread.
@@ -82,7 +82,6 @@ def run_configuration(
     Raises:
         SamebitsError: there is nothing to run (see `check_target`), its files cannot be written, or a job
             gives no result (`executor-job`).
-        KeyboardInterrupt: the user ended it; finished seeds stay saved.
     """
     check_target(request.target)
     folder = folder_of(request)
@@ -91,9 +90,13 @@ def run_configuration(
     known, changed = ({}, ()) if request.fresh else _finished(folder, request.seeds)
     ongoing = _Ongoing(request, folder, dict(known), announce)
     waiting = [seed for seed in request.seeds if seed not in known]
-    started = time.monotonic()
-    if waiting:
-        ongoing.run(waiting, executor)
+    scipy_stats()  # imported before the runs: where the user ends them, there is no time for it
+    started, interrupted = time.monotonic(), False
+    try:
+        if waiting:
+            ongoing.run(waiting, executor)
+    except KeyboardInterrupt:
+        interrupted = True
     return Configuration(
         command=command_of(request),
         folder=str(folder),
@@ -104,6 +107,7 @@ def run_configuration(
         changed=changed,
         not_run=tuple(seed for seed in waiting if seed not in ongoing.ended),
         seconds=time.monotonic() - started,
+        interrupted=interrupted,
     )
 
 

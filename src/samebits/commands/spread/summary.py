@@ -106,8 +106,10 @@ class Configuration:
         failures: those that did not.
         reused: seeds that had finished before and were not run again.
         changed: source files because of which seeds that had finished were run again.
-        not_run: seeds that were not started as the first ones failed before any step.
+        not_run: seeds that were not started as the first ones failed before any step, or that had not ended
+            when the user ended it.
         seconds: from the first start to the last end.
+        interrupted: whether the user ended it.
     """
 
     command: tuple[str, ...]
@@ -119,6 +121,7 @@ class Configuration:
     changed: tuple[str, ...] = ()
     not_run: tuple[int, ...] = ()
     seconds: float = 0.0
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,9 @@ from samebits.comparison.programs.outcome import (
     Tolerance,
     Why,
 )
+from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.record_values import RecordValues
+from samebits.comparison.verdict import failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from samebits.comparison.record_values import RecordWithValues
     from samebits.comparison.results import Verdict
     from samebits.recording.kept_values import Kept
+    from samebits.records.events import RunInfo
 
 _TENFOLD = 10.0
 _FINISHED = "finished"
@@ -156,19 +159,21 @@ def judge_programs(
 
     Returns:
         `different` if a tensor differs beyond the tolerance, or if a run that came to its end has fewer
-        tensors of a name than the other; `not_judged` if there is nothing to compare.
+        tensors of a name than the other; `not_judged` if nothing differs and a run did not end well, or if
+        there is nothing to compare.
     """
     values = RecordValues(a), RecordValues(b)
-    notes = a.info.notes, b.info.notes
+    notes, endings = (a.info.notes, b.info.notes), _endings(a.info, b.info)
     pairing = _paired(values, by_shape=by_shape)
     if pairing is None:
-        return ProgramComparison("not_judged", Why.NOTHING_NAMED, tolerance, notes=notes)
+        return ProgramComparison("not_judged", Why.NOTHING_NAMED, tolerance, endings=endings, notes=notes)
     (only_first, only_second), pairs = pairing.only, pairing.pairs
     if not pairs:
         why = Why.NOTHING_MATCHES if by_shape else Why.NO_COMMON_NAME
         return ProgramComparison(
-            "not_judged", why, tolerance, only_first=only_first, only_second=only_second, notes=notes
-        )
+            "not_judged", why, tolerance, only_first=only_first, only_second=only_second, endings=endings,
+            notes=notes,
+        )  # fmt: skip
     judge = _Judge(*values, tolerance)
     judged = [judge.judge(pair) for pair in pairs]
     rows = tuple(sorted((each.parted for each in judged if each.parted), key=_when))
@@ -178,6 +183,8 @@ def judge_programs(
         Calls(pair.first, len(pair.a), len(pair.b)) for pair in pairs if len(pair.a) != len(pair.b)
     )
     verdict, reason = _verdict(rows, other_calls, open_ended, unreadable)
+    if reason in (None, Why.UNREADABLE) and not _ended_alike(a.info, b.info):
+        verdict, reason = "not_judged", Why.NOT_WHOLE
     return ProgramComparison(
         verdict, reason, tolerance, names=len(pairs), tensors=sum(pair.calls for pair in pairs),
         before=_before(pairs, rows), rows=rows,
@@ -186,7 +193,7 @@ def judge_programs(
         sampled=tuple(pair.first for pair, each in zip(pairs, judged, strict=True) if each.sampled),
         only_first=only_first, only_second=only_second, other_calls=other_calls, order=pairing.order,
         matched=pairing.matched, prefixes=pairing.prefixes, unreadable=unreadable, open_ended=open_ended,
-        notes=notes, jump=_jump(rows),
+        endings=endings, notes=notes, jump=_jump(rows),
     )  # fmt: skip
 
 
@@ -264,6 +271,22 @@ def _verdict(
     if any(not open_ended[0 if calls.first < calls.second else 1] for calls in other_calls):
         return "different", Why.OTHER_CALLS
     return ("not_judged", Why.UNREADABLE) if unreadable else ("identical", None)
+
+
+def _endings(a: RunInfo, b: RunInfo) -> tuple[Reason, ...]:
+    """Say of each run that did not end with status 0 how it ended."""
+    return tuple(each for each in (_ending("first", a), _ending("second", b)) if each)
+
+
+def _ending(which: str, info: RunInfo) -> Reason | None:
+    exited = Reason.of(ReasonCode.RUN_EXITED, which, info.exit_status) if info.exit_status else None
+    return failure(which, info) or exited
+
+
+def _ended_alike(a: RunInfo, b: RunInfo) -> bool:
+    """Tell whether two programs came to their end, and with one status if both are known."""
+    failed = failure("first", a) or failure("second", b)
+    return not failed and len({a.exit_status, b.exit_status} - {None}) < 2
 
 
 def _jump(rows: Sequence[Row]) -> int | None:

@@ -9,6 +9,7 @@ from samebits._text.str_enum import StrEnum
 
 if TYPE_CHECKING:
     from samebits._runtime.frames import Site
+    from samebits.comparison.reasons import Reason
     from samebits.comparison.results import Verdict
     from samebits.records.events import TensorInfo
     from samebits.records.notes import Note
@@ -231,6 +232,8 @@ class Why(StrEnum):
     NO_COMMON_NAME = "no-common-name"
     NOTHING_MATCHES = "nothing-matches"
     """Neither by name nor by shape."""
+    NOT_WHOLE = "not-whole"
+    """A run failed, was cut off, or ended with another status than the other; what both have is equal."""
     UNREADABLE = "unreadable"
     """Tensors that could not be read when they were recorded; the rest is equal."""
 
@@ -259,6 +262,7 @@ class ProgramComparison:
         sampled: names of which a tensor was accepted, or called the same values, by a part of its elements.
         unreadable: how many pairs have a tensor that could not be read.
         open_ended: whether each run ended early, so that it may lack tensors.
+        endings: of the runs that did not end with status 0.
         notes: of both records, on how they were made.
         jump: position in `rows` of the name at which the relative difference grows most; None if it does not
             grow tenfold anywhere.
@@ -282,5 +286,6 @@ class ProgramComparison:
     sampled: tuple[Name, ...] = ()
     unreadable: int = 0
     open_ended: tuple[bool, bool] = (False, False)
+    endings: tuple[Reason, ...] = ()
     notes: tuple[tuple[Note, ...], tuple[Note, ...]] = ((), ())
     jump: int | None = None
