@@ -208,7 +208,7 @@ def _from_file(command: str, options: Iterable[str]) -> dict[str, Default]:
     path, table = _table()
     own = table.get(command, {})
     if not isinstance(own, dict):
-        raise _wrong(f"tool.samebits.{command} in {path}", "is no table; expected options of this command")
+        raise _wrong(f"tool.samebits.{command} in {path}", "is not a table; expected options of this command")
     names = set(options)
     found = {}
     for key, value in table.items():
@@ -223,13 +223,13 @@ def _from_file(command: str, options: Iterable[str]) -> dict[str, Default]:
             found[key] = Default(f"--{key}", value, place)
         elif not any(key == name for name in _options_of_others(command)):
             near = did_you_mean(key, [*names, *_options_of_others(command)])
-            raise _wrong(place, f"is no option of samebits{near}; expected a name such as `seed`")
+            raise _wrong(place, f"is not an option of samebits{near}; expected a name such as `seed`")
     for key, value in own.items():
         place = f"tool.samebits.{command}.{key} in {path}"
         if key not in names:
             near = did_you_mean(key, names)
             raise _wrong(
-                place, f"is no option of samebits {command}{near}; `samebits {command} --help` has them"
+                place, f"is not an option of samebits {command}{near}; `samebits {command} --help` has them"
             )
         found[key] = Default(f"--{key}", value, place)
     return found
@@ -258,7 +258,7 @@ def _table() -> tuple[str, dict[str, Any]]:
         if isinstance(table, dict):
             return str(path), table
         if table is not None:
-            raise _wrong(f"tool.samebits in {path}", "is no table; expected options")
+            raise _wrong(f"tool.samebits in {path}", "is not a table; expected options")
     return "", {}
 
 
@@ -270,7 +270,7 @@ def _parsed(path: Path, data: bytes) -> dict[str, Any]:
     try:
         return tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        raise _wrong(str(path), f"is no TOML: {error}") from None
+        raise _wrong(str(path), f"is not TOML: {error}") from None
 
 
 def _read(path: Path) -> bytes:
@@ -317,14 +317,20 @@ def _one(action: argparse.Action, value: Any, place: str) -> Any:
     plain = (str,) if convert is None else (str, int, float)
     if action.nargs == 0 or isinstance(value, bool) or not isinstance(value, plain):
         kind = "true or false" if action.nargs == 0 else "a text" if convert is None else "a text or a number"
-        raise _wrong(place, f"is {value!r}; expected {kind}")
+        raise _wrong(place, f"is {_shown(value)}; expected {kind}")
     try:
         converted = convert(str(value)) if callable(convert) else value
     except (argparse.ArgumentTypeError, ValueError, TypeError) as error:
-        raise _wrong(place, f"is {value!r}: {error}") from None
+        expected = str(error).removesuffix(f", found {str(value)!r}")  # it is said already
+        raise _wrong(place, f"is {_shown(value)}; {expected}") from None
     if action.choices is not None and converted not in action.choices:
-        raise _wrong(place, f"is {value!r}; expected one of {', '.join(map(str, action.choices))}")
+        raise _wrong(place, f"is {_shown(value)}; expected one of {', '.join(map(str, action.choices))}")
     return converted
+
+
+def _shown(value: Any) -> str:
+    """Return a value as TOML has it."""
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _wrong(place: str, what: str) -> SamebitsError:

@@ -18,7 +18,7 @@ from samebits.interventions.plan import check_interventions, combine, why_not
 from samebits.interventions.table import INTERVENTIONS
 from samebits.portable.backends.library import check_backend
 from samebits.recording.launch import Launch
-from samebits.rng.seeds import check_seed
+from samebits.rng.seeds import MAX_SEED
 from samebits.rng.states import current_rank
 from samebits.switches.switch import LEFT_ALONE, ONLY_PORTABLE, Control
 from samebits.switches.table import environment_for, holds_layout
@@ -196,11 +196,11 @@ def planned_launch(target: Target, settings: RecordingSettings) -> Launch:
 
 def seed_text(text: str) -> int:
     """Parse the value of `--seed`."""
-    value = int(text) if text.isascii() and text.isdigit() else text
-    try:
-        return check_seed(value)
-    except SamebitsError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    value = int(text) if text.isascii() and text.isdigit() else -1
+    if value not in range(MAX_SEED + 1):
+        message = f"expected a whole number from 0 to 2**64 - 1, found {text!r}"
+        raise argparse.ArgumentTypeError(message)
+    return value
 
 
 def assignment(text: str) -> tuple[str, str]:

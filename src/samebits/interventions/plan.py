@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SEED = 1
 """The seed of the RNG sources."""
+_NEAR = 0.7  # how like a name that is meant has to be
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def intervention_named(name: str) -> Intervention:
     """
     by_name = {intervention.name: intervention for intervention in INTERVENTIONS}
     if name not in by_name:
-        near = difflib.get_close_matches(name, by_name, n=1)
+        near = difflib.get_close_matches(name, by_name, n=1, cutoff=_NEAR)
         hint = f"did you mean {near[0]}? " if near else ""
         message = f"there is no pin {name!r}; {hint}expected one of {', '.join(by_name)}"
         raise SamebitsError(message, slug="pin-unknown")

@@ -97,7 +97,8 @@ def _intervention(name: str) -> str:
 
 
 def _not_recorded(part: str, error: str, op: str) -> str:
-    what = next((words.format(op).rstrip() for known, words in _PARTS.items() if known.value == part), part)
+    name = f"`{op}`" if op and part == RecordedPart.TAP.value else op  # a user's name may be any word
+    what = next((words.format(name).rstrip() for known, words in _PARTS.items() if known.value == part), part)
     return f"recording of {what} failed and left something out ({error})"
 
 

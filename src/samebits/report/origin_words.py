@@ -73,6 +73,8 @@ def amount_text(difference: Difference) -> str:
         of = f"{number(difference.compared)} elements that were kept, of {number(difference.total)},"
     text = f"{number(difference.elements)} of {of} differ"
     text = "its one element differs" if difference.total == 1 else text
+    if difference.max_ulp == 0:  # nothing else is 0 apart and not the same number
+        return f"{text}, only in the sign of zero"
     if difference.max_abs is not None and math.isnan(difference.max_abs):
         text += ", some of them NaN in one run"
     elif difference.max_abs is not None:

@@ -211,6 +211,8 @@ def _amount(distance: Distance) -> str:
     text = f"{number(distance.differing)} of {of}".rstrip(",")
     if distance.is_sample and not distance.differing:
         return f"{text}: what differs is among the others"
+    if distance.max_ulp == 0 and distance.differing:  # nothing else is 0 apart and not the same number
+        return f"{text}: only the sign of zero differs"
     if distance.max_ulp is not None:
         text += f", by up to {number(distance.max_ulp)} ULP of {distance.ulp_dtype}"
     elif distance.max_abs is None:

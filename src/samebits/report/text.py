@@ -146,7 +146,7 @@ def _first(
 ) -> list[Block]:
     """Return the first origin, why it differs, and what to do; `other` is the run that differs from run 1."""
     everything = verbose or finding.cause == Cause.UNKNOWN or finding.origin.kind == Rerun.REPLAY
-    reasons = _why(finding, everything=everything, likely=likely)
+    reasons = _why(finding, everything=everything, likely=likely, yet=sources.own)
     remedy = remedy_lines(finding.remedy, style, sources.folder) if finding.remedy is not None else []
     return [
         Block(tuple(_origin(finding, other, style, sources, everything=everything))),
@@ -212,11 +212,11 @@ def _outcome(finding: Finding, other: int, *, everything: bool) -> list[tuple[st
     return rows
 
 
-def _why(finding: Finding, *, everything: bool, likely: bool) -> list[tuple[str, str]]:
-    """Return the cause and the evidence for it."""
+def _why(finding: Finding, *, everything: bool, likely: bool, yet: bool) -> list[tuple[str, str]]:
+    """Return the cause and the evidence for it; `yet` is whether further runs may find it."""
     likely = likely and not finding.diagnosis.confirmed_by
     if finding.cause == Cause.UNKNOWN:
-        cause = ("cause", "not known yet")
+        cause = ("cause", "not known yet" if yet else "not known")
     else:
         cause = ("likely cause", f"{finding.cause} (not proven yet)") if likely else ("cause", finding.cause)
     return [

@@ -77,7 +77,7 @@ def _nearest(name: str, known: list[str]) -> list[str]:
     folded = {other.lower().replace("_", "-"): other for other in known}
     typed = name.lower().replace("_", "-")
     containing = [other for text, other in folded.items() if len(typed) > 2 and typed in text][:3]
-    close = difflib.get_close_matches(typed, folded, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(typed, folded, n=1, cutoff=0.7)
     return containing or [folded[text] for text in close]
 
 

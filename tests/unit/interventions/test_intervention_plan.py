@@ -93,6 +93,11 @@ def test_an_unknown_intervention_is_refused_with_the_names():
     assert "seed-numpy" in str(caught.value)
 
 
+def test_no_unlike_intervention_is_suggested():
+    with pytest.raises(SamebitsError, match="there is no pin 'nope'; expected one of"):
+        intervention_named("nope")
+
+
 def test_an_impossible_intervention_is_refused_with_the_reason(monkeypatch):
     monkeypatch.setattr("samebits._runtime.address_layout.can_fix_layout", lambda: False)
 

@@ -93,6 +93,14 @@ def test_a_record_of_a_newer_samebits_may_name_an_intervention_or_a_part_that_is
     assert lost == "recording of tides failed and left something out (OSError)"
 
 
+def test_the_name_of_a_tap_is_set_off() -> None:
+    """It may be any word."""
+    lost = sentence(Note.of(NoteCode.NOT_RECORDED, "tap", "TypeError: it is None", "none"))
+    assert lost == "recording of a tap `none` failed and left something out (TypeError: it is None)"
+    unnamed = sentence(Note.of(NoteCode.NOT_RECORDED, "tap", "OSError", ""))
+    assert unnamed.startswith("recording of a tap failed")
+
+
 def test_notes_of_two_records_are_listed_in_one_order() -> None:
     """Whatever the order in which the records have them."""
     step = Note.of(NoteCode.NOT_RECORDED, "step", "OSError", "")

@@ -77,6 +77,7 @@ def test_different(report):
         (X, X[0, :2], "the shapes differ, and cannot be compared element by element"),
         (X, X * float("nan"), "6 of 6 elements, some not finite"),
         (IDS, IDS + 1, "difference 2 of 2 elements, relative 0.33"),
+        (torch.zeros(2), torch.tensor([0.0, -0.0]), "1 of 2 elements: only the sign of zero differs"),
     ],
 )
 def test_the_relation_is_said(report, a, b, said):
@@ -107,7 +108,7 @@ def test_facts_that_are_no_difference_are_notes(report):
     assert "- only A has tap mine, tap odd" in text
     assert "- the names come in another order: where A has tap a, B has tap b" in text
     assert "- tap ids, call 1: the same values; the dtype and the shape differ" in text.replace("only ", "")
-    assert "- B: recording of a tap odd failed" in text
+    assert "- B: recording of a tap `odd` failed" in text
 
 
 def test_calls(report):

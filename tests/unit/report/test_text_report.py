@@ -137,6 +137,8 @@ def test_a_state_difference_names_the_tensors(script, tmp_path):
     assert "first difference: step 2, the state after the step (SGD.step)" in shown
     assert "fc1.weight f32[3], fc1.bias f32[3], fc2.weight f32[3], fc2.bias f32[3] and 1 more" in shown
     assert "cause         not known yet" in shown
+    compared = text.render(replace(different(state), seconds=0.0), PLAIN, str(tmp_path))
+    assert "cause         not known\n" in compared  # nothing more will be run
 
 
 @pytest.mark.parametrize(
@@ -146,6 +148,7 @@ def test_a_state_difference_names_the_tensors(script, tmp_path):
         (Difference(2, 10, None, math.nan), "2 of 10 elements differ, some of them NaN in one run"),
         (Difference(2, 10, None, math.inf), "by up to inf"),
         (Difference(2, 10, 1, 1e-9), "by up to 1e-09 (1 ULP)"),
+        (Difference(2, 10, 0, 0.0), "2 of 10 elements differ, only in the sign of zero\n"),
         (Difference(2, 10, None, None), "2 of 10 elements differ\n"),
     ],
 )

@@ -112,7 +112,7 @@ def read_lock(path: str | Path) -> LockFile:
         raise _damaged(path, "it has the marks of a merge conflict")
     try:
         document = tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, endless nesting
+    except (ValueError, RecursionError) as error:  # no UTF-8, not TOML, endless nesting
         raise _damaged(path, str(error)) from None
     return LockFile(path, _entries(path, document))
 
@@ -131,13 +131,13 @@ def _entries(path: Path, document: dict[str, Any]) -> dict[str, LockEntry]:
         raise SamebitsError(message, slug="lock-version")
     runs = document.get("run", {})
     if not isinstance(runs, dict):
-        raise _damaged(path, "`run` is no table")
+        raise _damaged(path, "`run` is not a table")
     return {name: _entry(path, name, table) for name, table in runs.items()}
 
 
 def _entry(path: Path, name: str, table: Any) -> LockEntry:
     if not isinstance(table, dict) or not _NAME.fullmatch(name):
-        raise _damaged(path, f"the entry {printable(name)!r} is no table with a usable name")
+        raise _damaged(path, f"the entry {printable(name)!r} is not a table with a usable name")
     rest = {key: value for key, value in table.items() if key != "checksum"}
     if table.get("checksum") != _checksum(rest):
         message = (

@@ -59,7 +59,7 @@ def finding_blocks(
         likely: mark a cause that no run has proven.
     """
     blocks: list[Block] = [Paragraph(headline(finding.origin)), *_lines(finding, other, sources)]
-    return [*blocks, *_outcome(finding, other, elements), *_reasons(finding, likely=likely)]
+    return [*blocks, *_outcome(finding, other, elements), *_reasons(finding, likely=likely, yet=sources.own)]
 
 
 def _lines(finding: Finding, other: int, sources: Sources) -> list[Block]:
@@ -125,10 +125,11 @@ def _elements(elements: Sequence[ElementPair], other: int, differing: int) -> Ta
     )  # fmt: skip
 
 
-def _reasons(finding: Finding, *, likely: bool) -> list[Block]:
+def _reasons(finding: Finding, *, likely: bool, yet: bool) -> list[Block]:
     unproven = likely and not finding.diagnosis.confirmed_by
     known = finding.cause != Cause.UNKNOWN
-    cause = f"{finding.cause}{' (not proven yet)' if unproven else ''}" if known else "not known yet"
+    unknown = "not known yet" if yet else "not known"  # further runs may find it
+    cause = f"{finding.cause}{' (not proven yet)' if unproven else ''}" if known else unknown
     rows = [("cause", cause), ("why", why(finding))]
     seen = evidence.sentences(finding.diagnosis.evidence)
     return [Facts(tuple(rows)), *([Items(tuple(seen))] if seen else [])]
