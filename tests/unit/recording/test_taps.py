@@ -131,7 +131,7 @@ def test_a_value_that_holds_nothing_is_noted(tmp_path, value, holds):
 
     assert values == {}
     assert len(notes) == 1
-    assert "tap x" in sentence(notes[0])
+    assert "tap `x`" in sentence(notes[0])
     assert holds in sentence(notes[0])
 
 
