@@ -137,6 +137,36 @@ def test_chance_is_not_locked_and_not_blamed_on_others(locked):
     assert path.read_bytes() == before
 
 
+CHANCE = """
+    import itertools
+
+    def is_otherwise():
+        if PROCESS.recording is None:  # the process of the user's pytest
+            return False
+        for number in itertools.count():
+            try:
+                os.mkdir(os.path.join(RUNS, str(number)))
+                return number in (2, 3, 4)
+            except FileExistsError:
+                pass
+"""
+
+
+def test_chance_with_two_outcomes_is_told_though_some_runs_agree(tmp_path):
+    """Runs 0 and 1 make the entry. The next three agree with each other, and nothing else is different."""
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    head = f"import os\n    from samebits.rng.active import PROCESS\n    RUNS = {str(runs)!r}\n{CHANCE}"
+    text = GOLDEN.replace("import os\n", head, 1)
+    text = text.replace('float(os.environ.get("LR", "0.1"))', "0.2 if is_otherwise() else 0.1")
+    done = run_pytest(tmp_path, text, "--samebits-update")
+    assert done.returncode == 0, done.stdout
+    assert len(list(runs.iterdir())) == 2
+    done = again(tmp_path, "test_it.py")
+    assert "golden: nondeterminism: two runs of the same code on this machine" in done.stdout
+    assert len(list(runs.iterdir())) == 6
+
+
 @pytest.mark.parametrize(
     ("old", "new", "found"),
     [

@@ -34,8 +34,8 @@ from samebits.report import lock_text
 from samebits.report.reasons import sentence_or_none
 from samebits.report.style import Style
 from samebits.switches.switch import ONLY_PORTABLE, Control
+from samebits.verification import verify_records
 from samebits.verification.preconditions import has_failed
-from samebits.verification.repeated_calls import compared
 from samebits.verification.runs import Job, Script, run_jobs
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def _other_outcome(call: Locked, result: EntryResult, folder: Path, times: int) 
     for _ in range(times):
         again = _run(call, _next(folder))
         if first_mismatch(first.rows, again.rows) is not None:
-            return _nondeterminism(result, compared(first.record, again.record, "the function"))
+            return _nondeterminism(result, verify_records(first.record, again.record, "the function"))
     return None
 
 

@@ -14,8 +14,8 @@ from samebits.records.kinds import Level
 from samebits.report.calls import rendered
 from samebits.report.reasons import sentence_or_none
 from samebits.switches.switch import ONLY_PORTABLE, Control
+from samebits.verification import verify_records
 from samebits.verification.preconditions import nothing_to_compare
-from samebits.verification.repeated_calls import compared
 from samebits.verification.runs import Job, Script, run_jobs
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _unfit(run: ScriptRun, site: CallSite) -> str:
 def _difference(first: ScriptRun, second: ScriptRun) -> str:
     if first is second:
         return ""
-    operations = compared(first.record, second.record, "the function")
+    operations = verify_records(first.record, second.record, "the function")
     return rendered(operations, interface=Interface.ASSERTION)
 
 

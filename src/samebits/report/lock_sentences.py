@@ -93,7 +93,7 @@ def next_text(result: EntryResult) -> str:
         if entry.test:
             return "assert_repeatable says why"
         if result.old_code is OldCode.CHANCE:
-            return f"if the code is mended by now: samebits check --update {entry.name}"
+            return f"if the code is fixed by now: samebits check --update {entry.name}"
         runs = "the runs that looked for the cause agreed; `samebits verify --runs 20` may find it"
         return runs if result.finding is None else ""
     if result.blame is Blame.UNDECIDED and _is_old_code_wanted(result):
@@ -189,7 +189,6 @@ def _known(result: EntryResult) -> str:
 _OLD = {
     OldCode.SAME: "but the code of the lock gives the same bits here as the code as it is",
     OldCode.OTHERS: "and the code of the lock does not give its bits here either",
-    OldCode.CHANCE: "and the code of the lock gives other bits from time to time",
 }
 _OPEN = {
     Beginning.ENTERED: "values that differ come in from outside at the operation below",

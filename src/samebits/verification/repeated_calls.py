@@ -83,7 +83,7 @@ class RepeatedCalls:
         for number in range(2, self._request.runs + 1):
             other = self.folder / f"run-{number}.sbr"
             yield self._call(other)
-            result = compared(str(first), str(other), self._request.name)
+            result = verify_records(str(first), str(other), self._request.name)
             runs = (*(runs or result.runs[:1]), *result.runs[1:])
             self.result = replace(result, runs=runs)
             if not self.passes:
@@ -95,7 +95,7 @@ class RepeatedCalls:
         first, second = (self.folder / f"op-{number}.sbr" for number in (1, 2))
         for path in (first, second):
             yield self._call(path, Level.OP)
-        result = compared(str(first), str(second), self._request.name)
+        result = verify_records(str(first), str(second), self._request.name)
         if _differs(result):
             self.result = replace(result, runs=runs)
 
@@ -119,17 +119,6 @@ def repeated_calls(request: CallsRequest) -> Iterator[RepeatedCalls]:
     """
     with isolated(), TemporaryDirectory() as name:
         yield RepeatedCalls(request, Path(name))
-
-
-def compared(first: str, second: str, name: str) -> Verification:
-    """Compare two records of calls.
-
-    Args:
-        first: path of one record.
-        second: path of the other.
-        name: of what was called, in words.
-    """
-    return verify_records(first, second, name)
 
 
 def passes(result: Verification, *, state_only: bool) -> bool:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from audit import audit_portable_mode
+
+from samebits.portable import gradients
+from samebits.portable._dispatch import PortableMode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @pytest.fixture(autouse=True)
@@ -16,3 +24,11 @@ def audited(monkeypatch: pytest.MonkeyPatch) -> None:
 def unaudited(monkeypatch: pytest.MonkeyPatch, audited: None) -> None:
     """Portable mode as a script has it."""
     monkeypatch.undo()
+
+
+@pytest.fixture
+def only_the_gradients(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The kernels of gradients, and no op of portable mode, so that nothing else differs."""
+    monkeypatch.setattr(gradients, "modes_of_thread", lambda: [PortableMode()])
+    with gradients.own_gradients().held():
+        yield

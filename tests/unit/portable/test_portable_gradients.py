@@ -11,8 +11,6 @@ from torch.utils.checkpoint import checkpoint
 
 import samebits
 from samebits._torch.autograd_kernels import AutogradKernels, can_override
-from samebits.portable import gradients
-from samebits.portable._dispatch import PortableMode
 
 needs_override = pytest.mark.skipif(not can_override(), reason="this torch has the formulas and keeps them")
 has_formulas = [int(part) for part in torch.__version__.split(".")[:2]] < [2, 14]
@@ -61,14 +59,6 @@ def derivatives(call, dtype) -> list[Tensor]:
     sums = [each.sum() for each in firsts if each.requires_grad]
     second = torch.autograd.grad(sums, [*given, slope], allow_unused=True) if sums else ()
     return [out.detach(), *(each.detach() for each in (*firsts, *second) if each is not None)]
-
-
-@pytest.fixture
-def only_the_gradients(monkeypatch):
-    """The kernels, and no op of portable mode, so that nothing else differs."""
-    monkeypatch.setattr(gradients, "modes_of_thread", lambda: [PortableMode()])
-    with gradients.own_gradients().held():
-        yield
 
 
 @needs_override

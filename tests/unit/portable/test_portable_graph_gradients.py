@@ -14,8 +14,6 @@ from torch.utils.checkpoint import checkpoint
 
 import samebits
 from samebits._torch.autograd_kernels import can_override
-from samebits.portable import gradients
-from samebits.portable._dispatch import PortableMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,14 +68,6 @@ def derivatives(
     weights = [wave(tuple(each.shape), 0.3, each.dtype) for each in first]
     second = torch.autograd.grad(first, [*given, slope], weights, allow_unused=True)
     return [each.detach() for each in (out, *alone, *first, *second) if each is not None]
-
-
-@pytest.fixture
-def only_the_gradients(monkeypatch):
-    """The kernels, and no op of portable mode, so that nothing else differs."""
-    monkeypatch.setattr(gradients, "modes_of_thread", lambda: [PortableMode()])
-    with gradients.own_gradients().held():
-        yield
 
 
 @needs_override

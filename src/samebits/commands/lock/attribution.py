@@ -47,7 +47,7 @@ def attribute(case: Case) -> EntryResult:
             (`lock-run-failed`); the code was changed between the runs (`code-changed`).
         KeyboardInterrupt: by Ctrl-C.
     """
-    if not _is_repeated(case, REPEATS):
+    if not _is_repeated(case, _made(case), case.short, REPEATS):
         return _nondeterminism(case)
     case = replace(case, result=with_environments(case.result))
     if case.result.inputs:
@@ -55,16 +55,29 @@ def attribute(case: Case) -> EntryResult:
     return _rest(case, case.short)
 
 
-def _is_repeated(case: Case, times: int) -> bool:
-    """Run the code as it is again, and tell whether each run gave the bits of the first."""
+def _made(case: Case) -> LockRun:
+    """Return the run that does not match the lock."""
+    made = case.result.run
+    assert made is not None  # noqa: S101 - for the type checker
+    return made
+
+
+def _is_repeated(case: Case, made: LockRun, recipe: Recipe, times: int) -> bool:
+    """Make a run again, and tell whether it gives the same bits each time, as far as they are compared.
+
+    Args:
+        case: what is known.
+        made: the run.
+        recipe: of a further one.
+        times: how many.
+    """
     for _ in range(times):
         case.announce("a further run, to see whether the bits are chance")
-        again = run(case.short, "again")
+        again = run(recipe, "again")
         if again.failed:
             raise run_failure(again)
-        if not case.gives_same(again):
-            if case.result.run is not None:
-                refuse_other_code(case.result.run.info, again.info)
+        if first_mismatch(made.rows, again.rows, up_to=case.last_step) is not None:
+            refuse_other_code(made.info, again.info)
             return False
     return True
 
@@ -73,13 +86,6 @@ def _hold(case: Case, claims: Sequence[Callable[[], bool]]) -> bool:
     """Make the runs that show something again, and tell whether each gives what it gave."""
     case.announce("the runs that show this once more, to see whether the bits are chance")
     return all(claim() for _ in range(REPEATS) for claim in claims)
-
-
-def _repeats(case: Case, made: LockRun, recipe: Recipe) -> bool:
-    """Run a recipe again, and tell whether each run gives the bits of one that was made."""
-    case.announce("the code of the lock again, to see whether its bits are chance")
-    runs = (run(recipe, "old-again") for _ in range(REPEATS))
-    return all(first_mismatch(made.rows, each.rows, up_to=case.last_step) is None for each in runs)
 
 
 def _nondeterminism(case: Case, recipe: Recipe | None = None) -> EntryResult:
@@ -165,7 +171,7 @@ def _old_code_differs(case: Case, old: LockRun, recipe: Recipe, root: str) -> En
         root: of the repository.
     """
     assert old.info is not None  # noqa: S101 - for the type checker
-    if not _repeats(case, old, recipe):
+    if not _is_repeated(case, old, recipe, REPEATS):
         case = replace(case, result=replace(case.result, old_code=OldCode.CHANCE))
         return _nondeterminism(case, recipe)
     here = with_names_below(here_as_locked(old.info), root, os.path.realpath(case.lock.folder))
@@ -223,7 +229,7 @@ def _rest(case: Case, recipe: Recipe) -> EntryResult:
     # With them, the operation named is one that they do not change.
     operations = traced(case, _with_settings(recipe, tried))
     result = with_rest(replace(case.result, tried=tried, operations=operations))
-    if has_no_reason(result) and not _is_repeated(case, REPEATS_WITHOUT_REASON):
+    if has_no_reason(result) and not _is_repeated(case, _made(case), case.short, REPEATS_WITHOUT_REASON):
         return _nondeterminism(case)
     return result
 

@@ -169,6 +169,8 @@ def _put_trace(trace: Path | None, path: Path) -> None:
 def make_entry(entry: LockEntry, lock: LockFile, options: CheckOptions) -> MadeEntry:
     """Run a command twice, and return an entry that holds what it gave; nothing is written.
 
+    Its first steps run a third time, with their operations recorded.
+
     Args:
         entry: its name, command and control; with as many steps in its trace as are wanted.
         lock: the file that it is for.
