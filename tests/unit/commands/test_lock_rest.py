@@ -107,7 +107,7 @@ def test_what_is_known_to_differ_is_said_and_shown():
     code = EnvironmentDifference(
         FactDifference(("code",), "dd16", "e5e3", "train.py"), (Results.ALL,), Strength.INPUT
     )
-    for old_code in OldCode:
+    for old_code in (OldCode.SAME, OldCode.OTHERS):
         found = with_rest(result(operations=STORAGE, inputs=(code,), old_code=old_code))
         assert sentences.facts(found) == ("code of train.py: dd16 and e5e3",)
         assert "the code differs from that of the lock" in sentences.blame_text(found)
