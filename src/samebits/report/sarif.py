@@ -57,7 +57,7 @@ def _result(result: EntryResult, root: str, folder: str) -> dict[str, Any]:
     rule = _NOT_JUDGED if result.verdict == "not_judged" else str(result.blame or _DIFFERENT)
     text = f"{result.entry.name}: {sentences.summary(result)}"
     places = [_location(*each) for each in _places(result, root, folder)]
-    details = lock_text.render([result], Style(width=100), folder)
+    details = lock_text.render([result], Style(width=100), root)
     return {
         "ruleId": rule,
         "level": "error",

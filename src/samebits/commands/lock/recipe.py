@@ -222,6 +222,7 @@ def check_script(recipe: Recipe, name: str, lock: str) -> None:
     if script is not None and not os.path.exists(os.path.join(recipe.folder, script)):
         message = (
             f"the entry {name} of {lock} is a lock of {script}, which is not in {recipe.folder}; expected "
-            "the lock file beside the code that it was made with"
+            "the lock file beside the code that it was made with. If the script is gone for good, delete "
+            f"the [run.{name}] tables of the file"
         )
         raise SamebitsError(message, slug="lock-script")
