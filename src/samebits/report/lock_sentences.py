@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
 from samebits.commands.lock.entry import END
+from samebits.commands.lock.file import DEFAULT
 from samebits.commands.lock.outcome import Beginning, Blame, Obstacle, OldCode, Proof, Relation
 from samebits.report.environments import fact_difference, unknown_texts
 from samebits.report.origin_words import amount_text, headline
@@ -86,24 +89,34 @@ def _row_name(row: LockRow) -> str:
     return "after the last step" if row.last == END else f"step {row.first}"
 
 
-def next_text(result: EntryResult) -> str:
-    """Say what to do about a mismatch; empty where the report has said it."""
+def next_text(result: EntryResult, folder: str) -> str:
+    """Say what to do about a mismatch; empty where the report has said it.
+
+    Args:
+        result: of the entry.
+        folder: in which commands are typed.
+    """
     entry = result.entry
     if result.blame is Blame.NONDETERMINISM:
         if entry.test:
             return "assert_repeatable says why"
         if result.old_code is OldCode.CHANCE:
-            return f"if the code is fixed by now: samebits check --update {entry.name}"
+            return f"if the code is fixed by now: {_update(result, folder)}"
         runs = "the runs that looked for the cause agreed; `samebits verify --runs 20` may find it"
         return runs if result.finding is None else ""
     if result.blame is Blame.UNDECIDED and _is_old_code_wanted(result):
         again = "this test" if entry.test else "`samebits check`"
         return f"check out the code of the lock and run {again} again"
-    # The node id is relative to the lock file, so it is not for any folder.
-    update = (
-        "pytest --samebits-update, on this test" if entry.test else f"samebits check --update {entry.name}"
-    )
-    return f"if this is wanted: {update}"
+    return f"if this is wanted: {_update(result, folder)}"
+
+
+def _update(result: EntryResult, folder: str) -> str:
+    """Return the command that writes an entry again."""
+    if result.entry.test:  # its node id is relative to the lock file, so it is not for any folder
+        return "pytest --samebits-update, on this test"
+    is_default = result.lock in ("", os.path.join(folder, DEFAULT))
+    where = () if is_default else ("--lock", os.path.relpath(result.lock, folder))
+    return printable(shlex.join(("samebits", "check", *where, "--update", result.entry.name)))
 
 
 def _values(row: LockRow) -> Iterator[float]:

@@ -58,7 +58,7 @@ def _details(result: EntryResult, style: Style, folder: str) -> Iterable[str]:
         )
     yield from _rows(result, style)
     yield from _operation(result, style, folder)
-    yield from _optional("next", sentences.next_text(result), style)
+    yield from _optional("next", sentences.next_text(result, folder), style)
 
 
 def _rows(result: EntryResult, style: Style) -> Iterable[str]:

@@ -113,7 +113,7 @@ def test_what_is_known_to_differ_is_said_and_shown():
         assert "the code differs from that of the lock" in sentences.blame_text(found)
         assert "nothing that the lock holds" not in sentences.blame_text(found)
         assert sentences.place_label(found) == "comes in at"
-    assert "samebits check --update train" in sentences.next_text(found)
+    assert "samebits check --update train" in sentences.next_text(found, "/repo")
 
 
 def test_an_undecided_platform_names_what_differs():
@@ -121,4 +121,18 @@ def test_an_undecided_platform_names_what_differs():
     found = with_rest(result(NUMPY, operations=STORAGE))
     assert sentences.facts(found) == ("package numpy: 1 and 2",)
     assert "or something that the lock does not hold" in sentences.blame_text(found)
-    assert "samebits check --update train" in sentences.next_text(found)
+    assert "samebits check --update train" in sentences.next_text(found, "/repo")
+
+
+@pytest.mark.parametrize(
+    ("lock", "command"),
+    [
+        ("/repo/samebits.lock", "samebits check --update train"),
+        ("/repo/ci/samebits.lock", "samebits check --lock ci/samebits.lock --update train"),
+        ("/other place/a.lock", "samebits check --lock '../other place/a.lock' --update train"),
+    ],
+)
+def test_the_advice_finds_the_lock_file(lock, command):
+    """It is a command line, for the folder that the user is in."""
+    found = replace(with_rest(result(NUMPY, operations=STORAGE)), lock=lock)
+    assert sentences.next_text(found, "/repo") == f"if this is wanted: {command}"

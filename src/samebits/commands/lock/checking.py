@@ -80,7 +80,7 @@ def check_entry(lock: LockFile, entry: LockEntry, options: CheckOptions) -> Entr
         result = _checked(lock, entry, options)
     except SamebitsError as error:
         result = EntryResult(entry, "not_judged", error=(str(error), error.slug))
-    return replace(result, seconds=time.monotonic() - begun)
+    return replace(result, seconds=time.monotonic() - begun, lock=os.path.abspath(lock.path))
 
 
 def check_in_job(

@@ -171,6 +171,7 @@ class EntryResult:
         begins: how the bits part in `operations`; None where that was not asked or not found.
         operations: the comparison of two runs with every operation, which shows where the difference begins.
         seconds: of all of it.
+        lock: path of the lock file; empty for that of a test, which pytest finds.
     """
 
     entry: LockEntry
@@ -191,6 +192,7 @@ class EntryResult:
     begins: Beginning | None = None
     operations: Verification | None = None
     seconds: float = 0.0
+    lock: str = ""
 
     @property
     def finding(self) -> Finding | None:
