@@ -478,6 +478,26 @@ def test_the_lock_of_another_script_is_told(project):
     assert (entry["verdict"], entry["slug"]) == ("not_judged", "lock-script")
 
 
+def test_the_entry_of_a_script_that_is_gone_is_deleted_by_hand(project):
+    """As the message says. Until then no other entry is written again."""
+    (project / "other.py").write_text(TRAIN)
+    assert samebits(project, "lock", "--seed", "0", "other.py").returncode == 0
+    (project / "train.py").unlink()
+    path = project / "samebits.lock"
+    before = path.read_text()
+    done = samebits(project, "check", "--update")
+    assert (done.returncode, path.read_text()) == (2, before)
+    assert "delete the [run.train] tables" in done.stderr
+
+    tables = before.split("\n[")
+    kept = [each for each in tables if not each.startswith(("run.train]", "run.train."))]
+    assert len(kept) < len(tables)
+    path.write_text("\n[".join(kept))
+    done = samebits(project, "check")
+    assert done.returncode == 0, done.stderr
+    assert "other  identical" in done.stdout
+
+
 def _make_a_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
