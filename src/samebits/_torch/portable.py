@@ -31,6 +31,18 @@ def overload_name(op: Any) -> str:
     return name
 
 
+def op_names() -> list[str]:
+    """Return the names of all ops of aten, with their overloads and without `aten::`: `mm`, `sum.dim_IntList`."""
+    names = torch._C._dispatch_get_all_op_names()
+    return [name.partition("::")[2] for name in names if name.startswith("aten::")]
+
+
+def op_of(name: str) -> Any:
+    """Return the op of aten of such a name."""
+    base, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, base), overload or "default")
+
+
 def arguments_of(op: Any) -> Sequence[Any]:
     """Return the parameters of an op's schema, each with `name`, `type` and `is_out`."""
     arguments: Sequence[Any] = op._schema.arguments

@@ -1,294 +1,57 @@
-"""The plan of each op: made at its first call, so that every call after it costs one lookup."""
+"""The two ways in which ops come to portable mode, and which of them a process uses."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import os
+from typing import Any
 
-import torch
+from samebits._torch.autograd_kernels import modes_of_thread
+from samebits._torch.dispatch_key import can_register, is_inside
+from samebits.errors import SamebitsError
+from samebits.portable._mode import DispatchMode
+from samebits.portable._registration import Registration
 
-from samebits._runtime.frames import calling_frame
-from samebits._torch.core import dispatch_mode_class
-from samebits._torch.portable import can_decompose, function_of, is_faking
-from samebits.portable import ops
-from samebits.portable._exact import SPARSE, Condition, base_name, exactness_of
-from samebits.portable._handling import (
-    bits_of,
-    check,
-    chosen_once,
-    for_each,
-    handled,
-    has_float_number,
-    single_op,
-)
-from samebits.portable._refusals import refuse_op, refuse_sparse, refuse_tensor
-from samebits.portable._registry import (
-    Handler,
-    declared_by,
-    declared_sparse,
-    is_in_place,
-    resolve,
-    rounding_once,
-    without_out,
-    writing,
-)
-from samebits.portable._scan import (
-    FLOATS,
-    VIRTUAL,
-    SparseError,
-    ZeroTensorError,
-    first_off_cpu,
-    quick_scan,
-    with_zeros,
-)
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-Plan = Callable[[tuple[Any, ...], dict[str, Any], Any], Any]
-"""A function of the arguments, those by name, and the mode to enter around the parts of composite ops."""
-
-Families = tuple[Any, ...]
-_PASSING_NAMESPACES = frozenset({"profiler"})
+DISPATCH_VARIABLE = "SAMEBITS_PORTABLE_DISPATCH"
+_WAYS = ("registration", "mode")
 
 
-@functools.cache
-def handlers(families: Families) -> dict[Any, Handler]:
-    """Return the handler of each op for float32 and float64. Made at the first use, when torch is there.
-
-    Args:
-        families: modules of handlers.
-    """
-    return resolve(declared_by(families))
-
-
-@functools.cache
-def low_handlers(families: Families) -> dict[Any, Handler]:
-    """Return the handler of each op for calls with float16 or bfloat16 among the dtypes.
-
-    Args:
-        families: modules of handlers.
-    """
-    table = declared_by(families)
-    return resolve(
-        {name: rounding_once(handler, in_place=is_in_place(name)) for name, handler in table.items()}
-    )
-
-
-def plan_of(op: Any, families: Families) -> Plan:
-    """Return the function that runs when this op is called.
-
-    Args:
-        op: an `OpOverload`, or a higher-order op.
-        families: modules of handlers.
-    """
-    namespace = getattr(op, "namespace", "")
-    if namespace in _PASSING_NAMESPACES:
-        return _passed_on(op)
-    if namespace != "aten":
-        return _decomposed(op) if can_decompose(op) else _refused(op)
-    exactness = exactness_of(op)
-    handler = handlers(families).get(op)
-    single = None if handler is not None else single_op(op)
-    if single is not None:
-        return _for_each(op, plan_of(single, families))
-    if handler is None and exactness.floats and exactness.condition is None:
-        return _passed(op)
-    if handler is not None:
-        rest = handled(op, handler, low_handlers(families)[op], integers=exactness.integers)
-    else:
-        rest = _decomposed(op) if can_decompose(op) else _written_or_refused(op, families)
-        if exactness.integers:
-            rest = _integers_passed(op, rest)
-    if exactness.floats and exactness.condition is not None:
-        rest = _passed_if(op, exactness.condition, rest)
-    return rest
-
-
-def _passed_on(op: Any) -> Plan:
-    return lambda args, kwargs, mode: op(*args, **kwargs)  # noqa: ARG005 - of every plan
-
-
-def _for_each(op: Any, plan: Plan) -> Plan:
-    repeat = for_each(op)
-
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
-        return repeat(lambda *given, **named: plan(given, named, mode), args, kwargs)
-
-    return run
-
-
-def _passed(op: Any) -> Plan:
-    call = function_of(op)
-
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:  # noqa: ARG001 - of every plan
-        if kwargs or quick_scan(args) < 0:
-            bits_of(op, args, kwargs)  # refuses arguments without portable values
-        return call(*args, **kwargs)
-
-    return run
-
-
-def _passed_if(op: Any, condition: Condition, rest: Plan) -> Plan:
-    passed = _passed(op)
-
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
-        return passed(args, kwargs, mode) if condition(args, kwargs) else rest(args, kwargs, mode)
-
-    return run
-
-
-def _integers_passed(op: Any, rest: Plan) -> Plan:
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
-        if bits_of(op, args, kwargs) & FLOATS or has_float_number(args, kwargs):
-            return rest(args, kwargs, mode)
-        return op(*args, **kwargs)
-
-    return run
-
-
-def _decomposed(op: Any) -> Plan:
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
-        with mode:
-            return op.decompose(*args, **kwargs)
-
-    return run
-
-
-def _torch_is_imported() -> bool:
-    """Tell whether the body of a module of torch is running: it computes tables for torch's own use.
-
-    torch 2.8 tries every operator of tensors when `torch._dynamo`, which an optimizer imports, is imported
-    (torch/_dynamo/variables/torch_function.py).
-    """
-    frame: FrameType | None = calling_frame()
-    while frame is not None:
-        name = str(frame.f_globals.get("__name__"))
-        if frame.f_code.co_name == "<module>" and name.startswith("torch."):
-            return True
-        frame = frame.f_back
-    return False
-
-
-def _written_or_refused(op: Any, families: Families) -> Plan:
-    """Return the plan of an op with `out`: it writes there what the same op without `out` returns."""
-    base = without_out(op)
-    if base is None:
-        return _refused(op)
-    plan = plan_of(base, families)
-
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
-        return writing(lambda *given, **named: plan(given, named, mode), op, base)(*args, **kwargs)
-
-    return run
-
-
-def _refused(op: Any) -> Plan:
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:  # noqa: ARG001 - of every plan
-        if bits_of(op, args, kwargs) & VIRTUAL or _torch_is_imported():
-            return op(*args, **kwargs)
-        raise refuse_op(op)
-
-    return run
-
-
-@functools.cache
-def sparse_handlers() -> dict[Any, Handler]:
-    """Return the handler of each op for calls with a sparse tensor."""
-    return resolve(declared_sparse(ops.families()))
-
-
-@functools.cache
-def sparse_plan(op: Any) -> Plan:
-    """Return the function that runs when this op is called with a COO, CSR or CSC tensor.
-
-    Args:
-        op: an `OpOverload`, or a higher-order op.
-    """
-    is_atens = getattr(op, "namespace", "") == "aten"
-    if is_atens and base_name(op) in SPARSE:
-        return _passed_on(op)
-    handler = sparse_handlers().get(op) if is_atens else None
-
-    def choose(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handler:
-        values = (*args, *kwargs.values())
-        elsewhere = first_off_cpu(values)
-        if (is_atens and not has_floats(values)) or (elsewhere is not None and elsewhere.is_meta):
-            return op  # type: ignore[no-any-return]
-        if elsewhere is not None:
-            raise refuse_tensor(op, f"a tensor on {elsewhere.device}")
-        if handler is None:
-            raise refuse_sparse(op)
-        check(op, args, kwargs)
-        return handler
-
-    return chosen_once(op, choose)
-
-
-def has_floats(values: Any) -> bool:
-    """Tell whether floats or complex numbers are among the arguments or their lists, as tensors or dtypes."""
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            if value.dtype.is_floating_point or value.dtype.is_complex:
-                return True
-        elif isinstance(value, tuple | list):
-            if has_floats(value):
-                return True
-        elif isinstance(value, torch.dtype):
-            if value.is_floating_point or value.is_complex:
-                return True
-        elif isinstance(value, float):
-            return True
-    return False
-
-
-_PLAIN = (torch.Tensor,)
-
-
-class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
-    """The dispatch mode that gives ops their portable values while it is entered, and refuses the others."""
-
-    supports_higher_order_operators = True  # to be refused by name
+class PortableMode:
+    """Portable mode of the thread that enters it. It may be entered again inside itself."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._plans: dict[int, Plan] = {}  # by id, because the hash of an OpOverload is Python code
-        self._planned: list[Any] = []  # the ops, which keep their ids
+        self._way: Any = Registration() if uses_registration() else DispatchMode()
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # True wraps each call to keep the compiler out, which costs time; nothing compiles here.
-        return False
+    def __enter__(self) -> PortableMode:
+        self._way.__enter__()
+        return self
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Run an op; torch calls this for each one."""
-        if types and types != _PLAIN and _have_own_dispatch(types):
-            if _have_no_contents(types):
-                return func(*args, **(kwargs or {}))
-            return NotImplemented  # then the class itself calls the ops that it consists of
-        plan = self._plans.get(id(func)) or self._plan(func)
-        try:
-            return plan(args, kwargs or {}, self)
-        except SparseError:
-            return sparse_plan(func)(args, kwargs or {}, self)
-        except ZeroTensorError:
-            named = {name: with_zeros(value) for name, value in (kwargs or {}).items()}
-            return plan(with_zeros(args), named, self)
-
-    def _plan(self, func: Any) -> Plan:
-        plan = self._plans[id(func)] = plan_of(func, ops.families())
-        self._planned.append(func)
-        return plan
+    def __exit__(self, *error: object) -> None:
+        self._way.__exit__(*error)
 
 
-def _have_no_contents(types: Any) -> bool:
-    """Tell whether they are fake tensors, or wrap them, as some subclasses do while torch exports."""
-    return any(kind.__name__ == "FakeTensor" for kind in types) or is_faking()
+@functools.cache
+def uses_registration() -> bool:
+    """Tell whether kernels in torch's dispatcher are used, and not a dispatch mode. Both give the same bits.
+
+    Raises:
+        SamebitsError: if `SAMEBITS_PORTABLE_DISPATCH` is neither `registration` nor `mode`, or asks for
+            kernels that this torch does not take.
+    """
+    wanted = os.environ.get(DISPATCH_VARIABLE)
+    if wanted not in {None, "", *_WAYS}:
+        raise SamebitsError(
+            f"{DISPATCH_VARIABLE} is {wanted!r}, and {' or '.join(_WAYS)} was expected", slug="portable-dispatch"
+        )
+    if wanted == "registration" and not can_register():
+        raise SamebitsError(
+            f"{DISPATCH_VARIABLE} is `registration`, and this torch takes no kernels from Python: leave the "
+            "variable out, or take a newer torch",
+            slug="portable-dispatch",
+        )
+    return can_register() and wanted != "mode"
 
 
-def _have_own_dispatch(types: Any) -> bool:
-    """Return False for `torch.Tensor`, which torch names when autograd saves what an op has just returned."""
-    return any(kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for kind in types)
+def is_portable() -> bool:
+    """Tell whether this thread is in portable mode."""
+    return is_inside() or any(isinstance(mode, DispatchMode) for mode in modes_of_thread())

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from samebits._torch.portable import overload_name, schema_name
+from samebits._torch.portable import op_names, overload_name, schema_name
 
 
 def _names(text: str) -> frozenset[str]:
@@ -69,7 +69,7 @@ MOVES = VIEWS | COPIES | FACTORIES | QUERIES
 SPARSE = _names(
     """
     _coalesced _indices _sparse_coo_tensor_with_dims_and_tensors _values ccol_indices clone col_indices copy
-    crow_indices detach empty_like indices is_coalesced row_indices sparse_compressed_tensor
+    _dimI _dimV _nnz crow_indices dense_dim detach empty_like indices is_coalesced row_indices sparse_compressed_tensor
     sparse_coo_tensor sparse_dim t transpose values zero zeros_like
     """
 )
@@ -159,12 +159,17 @@ def _rsub(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 def _no_rounding_copy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     source = args[1] if len(args) > 1 else kwargs["src"]
-    return not source.dtype.is_floating_point or not _is_integral(args[0].dtype)
+    return not _is_float(source) or not _is_integral(args[0].dtype)
 
 
 def _no_rounding_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     dtype = kwargs.get("dtype")
-    return dtype is None or not _is_integral(dtype) or not args[0].dtype.is_floating_point
+    return dtype is None or not _is_integral(dtype) or not _is_float(args[0])
+
+
+def _is_float(value: Any) -> bool:
+    """Tell whether it is a tensor of floats, or a number that stands for one."""
+    return value.dtype.is_floating_point if isinstance(value, torch.Tensor) else isinstance(value, float)
 
 
 def _is_integral(dtype: torch.dtype) -> bool:
@@ -182,3 +187,20 @@ _CONDITIONS: dict[str, Condition] = {
 # Overloads that compute more than the others of their name.
 _INTEGER_OVERLOADS = frozenset({"scatter.reduce", "scatter.value_reduce"})
 _OTHER_OVERLOADS = _INTEGER_OVERLOADS | {"round.decimals", "view.dtype", "view_copy.dtype"}
+
+
+_COMPLEX = _names("abs div mul reciprocal sgn floor_divide")
+_CALLS_OTHERS = _names("isin")
+_OF_SPARSE = SPARSE - _names("detach t transpose") | _names("_to_sparse _to_sparse_csc _to_sparse_csr neg")
+
+
+def passing_ops() -> frozenset[str]:
+    """Return the ops, with their overloads, that torch's dispatcher may run without asking portable mode."""
+    bases = (MOVES | EXACT) - _CONDITIONS.keys() - _COMPLEX - _CALLS_OTHERS - _OF_SPARSE
+    return frozenset(name for name in op_names() if _base(name) in bases and name not in _OTHER_OVERLOADS)
+
+
+def _base(name: str) -> str:
+    base = name.partition(".")[0]
+    in_place = base.endswith("_") and not base.endswith("__")
+    return base[:-1] if in_place else base

@@ -279,9 +279,12 @@ def raise_as_torch(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error
 
 def _passes_without_contents(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Tell whether the op takes the arguments on the meta device. It lacks some ops that the CPU has."""
+    named = _mapped(kwargs, _without_contents)
+    if named.get("device") is not None:
+        named["device"] = "meta"  # torch would draw there
     try:
         with outside_modes():
-            op(*_mapped(args, _without_contents), **_mapped(kwargs, _without_contents))
+            op(*_mapped(args, _without_contents), **named)
     except Exception as error:  # noqa: BLE001 - whatever torch says
         pass_on(error)
         return False

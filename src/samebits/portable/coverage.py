@@ -14,7 +14,8 @@ from samebits._runtime.patching import Patches
 from samebits._torch.portable import overload_name, schema_name
 from samebits.errors import SamebitsError
 from samebits.portable import _exact
-from samebits.portable._dispatch import PortableMode, handlers
+from samebits.portable._mode import DispatchMode
+from samebits.portable._plans import handlers
 from samebits.portable._registry import declared, declared_sparse
 from samebits.portable.activation import layers_op_by_op, past_the_mode, refused_function
 from samebits.portable.ops import families
@@ -111,7 +112,7 @@ def is_covered(model: Any, batch: Any) -> Coverage:
     return Coverage(mode.missing, backward)
 
 
-class CollectingMode(PortableMode):
+class CollectingMode(DispatchMode):
     """Portable mode that lets torch compute the ops that it would refuse, and notes them."""
 
     def __init__(self) -> None:

@@ -23,12 +23,11 @@ from samebits._torch.autograd_kernels import (
     AutogradKernels,
     below_autograd,
     is_differentiated,
-    modes_of_thread,
     one_level,
     one_level_function,
     op_named,
 )
-from samebits.portable._dispatch import PortableMode
+from samebits.portable._dispatch import is_portable
 from samebits.portable._exact import base_name
 from samebits.portable.graph_gradients import graph_kernels
 
@@ -163,9 +162,7 @@ def _writing_kernel(name: str) -> Callable[..., Any]:
 
 def _is_ours(args: tuple[Any, ...]) -> bool:
     tensors = [each for each in args if isinstance(each, torch.Tensor)]
-    return any(map(is_differentiated, tensors)) and any(
-        isinstance(mode, PortableMode) for mode in modes_of_thread()
-    )
+    return any(map(is_differentiated, tensors)) and is_portable()
 
 
 def _function(op: Any, formula: Formula) -> Any:

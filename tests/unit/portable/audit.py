@@ -8,8 +8,9 @@ import torch
 
 from samebits._torch.core import dispatch_mode_class, is_virtual
 from samebits._torch.portable import can_decompose, is_faking, overload_name, schema_name
-from samebits.portable._dispatch import PortableMode, has_floats
 from samebits.portable._exact import SPARSE, base_name, exactness_of
+from samebits.portable._plans import Plans, has_floats
+from samebits.portable.coverage import CollectingMode
 
 if TYPE_CHECKING:
     import pytest
@@ -58,17 +59,18 @@ class InexactOpError(BaseException):
 
 
 class AuditMode(dispatch_mode_class()):  # type: ignore[misc]
-    """Raises for an op of torch that is not exact.
+    """Raises for an op of torch that is not exact: entered around a handler, it sees what that calls."""
 
-    Enter it before (outside) `PortableMode`: it then sees what handlers call, and what is passed to torch.
-    """
+    def __init__(self) -> None:
+        super().__init__()
+        self.paused = 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each op."""
         kwargs = kwargs or {}
-        if _is_known(func, args, kwargs):
+        if self.paused or _is_known(func, args, kwargs):
             return func(*args, **kwargs)
         if can_decompose(func):
             with self:
@@ -79,26 +81,37 @@ class AuditMode(dispatch_mode_class()):  # type: ignore[misc]
         )
 
 
+class Unaudited:
+    """A context that is entered for portable mode to run an op, once more, inside a handler.
+
+    Args:
+        audit: the audit of the handler, which does not look meanwhile.
+        again: what the handler was given to enter.
+    """
+
+    def __init__(self, audit: AuditMode, again: Any) -> None:
+        self._audit, self._again = audit, again
+
+    def __enter__(self) -> None:
+        self._audit.paused += 1
+        self._again.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._again.__exit__(*error)
+        self._audit.paused -= 1
+
+
 def audit_portable_mode(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enter the audit outside of every portable mode, until `monkeypatch` is undone."""
-    enter, leave = PortableMode.__enter__, PortableMode.__exit__
+    """Watch what each handler calls, until `monkeypatch` is undone."""
+    run = Plans.run
 
-    def audited_enter(mode: PortableMode) -> PortableMode:
-        audit = AuditMode() if type(mode) is PortableMode and not vars(mode).get("audits") else None
-        if audit is not None:
-            audit.__enter__()
-        vars(mode).setdefault("audits", []).append(audit)
-        enter(mode)
-        return mode
+    def audited(plans: Plans, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], again: Any) -> Any:
+        if isinstance(again, CollectingMode):
+            return run(plans, op, args, kwargs, again)
+        with AuditMode() as audit:
+            return run(plans, op, args, kwargs, Unaudited(audit, again))
 
-    def audited_exit(mode: PortableMode, *error: object) -> None:
-        leave(mode, *error)
-        audit = vars(mode)["audits"].pop()
-        if audit is not None:
-            audit.__exit__(*error)
-
-    monkeypatch.setattr(PortableMode, "__enter__", audited_enter)
-    monkeypatch.setattr(PortableMode, "__exit__", audited_exit)
+    monkeypatch.setattr(Plans, "run", audited)
 
 
 def _is_known(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from audit import audit_portable_mode
 
-from samebits.portable import gradients
-from samebits.portable._dispatch import PortableMode
+from samebits.portable import _registration, gradients
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +15,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def audited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A handler that calls an inexact op of torch fails the test."""
+    """A handler that calls an inexact op of torch fails the test. What tests plant is planned anew."""
+    _registration._plans.cache_clear()
     audit_portable_mode(monkeypatch)
 
 
@@ -29,6 +29,6 @@ def unaudited(monkeypatch: pytest.MonkeyPatch, audited: None) -> None:
 @pytest.fixture
 def only_the_gradients(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The kernels of gradients, and no op of portable mode, so that nothing else differs."""
-    monkeypatch.setattr(gradients, "modes_of_thread", lambda: [PortableMode()])
+    monkeypatch.setattr(gradients, "is_portable", lambda: True)
     with gradients.own_gradients().held():
         yield

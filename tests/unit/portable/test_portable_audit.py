@@ -6,7 +6,7 @@ import pytest
 import torch
 from audit import InexactOpError
 
-from samebits.portable import _dispatch
+from samebits.portable import _plans
 from samebits.portable._dispatch import PortableMode
 
 
@@ -16,8 +16,8 @@ def planted(monkeypatch):
 
     def plant(handler):
         table = {torch.ops.aten.mm.default: handler}
-        monkeypatch.setattr(_dispatch, "handlers", lambda _: table)
-        monkeypatch.setattr(_dispatch, "low_handlers", lambda _: table)
+        monkeypatch.setattr(_plans, "handlers", lambda _: table)
+        monkeypatch.setattr(_plans, "low_handlers", lambda _: table)
 
     return plant
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn, optim
 
 from samebits.errors import SamebitsError
-from samebits.portable import _dispatch
+from samebits.portable import _plans
 from samebits.portable._dispatch import PortableMode
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
@@ -294,9 +294,9 @@ def test_a_tensor_without_contents_beside_a_sparse_one_gives_none():
 
 
 def test_a_tensor_on_another_device_beside_a_sparse_one_is_refused(monkeypatch):
-    _dispatch.sparse_plan.cache_clear()
+    _plans.sparse_plan.cache_clear()
     other = SimpleNamespace(is_meta=False, device="cuda:0")
-    monkeypatch.setattr(_dispatch, "first_off_cpu", lambda _: other)
+    monkeypatch.setattr(_plans, "first_off_cpu", lambda _: other)
     with (
         PortableMode(),
         pytest.raises(SamebitsError, match=r"sub\.Tensor at .* got a tensor on cuda:0") as caught,
