@@ -79,7 +79,14 @@ def extensions() -> list[Extension]:
     """The plain libraries, and the module that needs Python's headers."""
     if sys.byteorder == "big" or BUILD == "pure":
         return []
-    portable = [] if IS_WINDOWS else [extension("samebits._portable", "native/portable", *EXACT)]
+    portable = (
+        []
+        if IS_WINDOWS
+        else [
+            extension("samebits._portable", "native/portable", *EXACT),
+            extension("samebits._ops", "bindings/ops", *EXACT),
+        ]
+    )
     return [extension("samebits._native", "native"), extension("samebits._reader", "bindings"), *portable]
 
 

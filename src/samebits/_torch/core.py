@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+COMPILER = "torch._dynamo"  # the compiler of `torch.compile`; under another name it compiles in portable mode
 # Holds the rules by which torch.compile leaves code alone; see `hide_from_compiler`.
 COMPILER_RULES = "torch._dynamo.trace_rules"
 # What torch puts around functions that it does not compile, `manual_seed` among them, when its compiler is

@@ -10,12 +10,16 @@ Where a name is missing, `can_register` says no, and portable mode is a dispatch
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from samebits._torch.tensor_access import library
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
 _KEY = "CustomRNGKeyId"
@@ -30,6 +34,7 @@ _NAMES = (
     "_dispatch_tls_local_exclude_set",
     "_dispatch_tls_local_include_set",
 )
+_KEYS_OF_THREAD = "_ZN3c104impl26raw_local_dispatch_key_setE"
 _WHOLE = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 _TAKEN_APART = "CompositeImplicitAutograd"
 
@@ -46,54 +51,74 @@ def can_register() -> bool:
 class Registrations:
     """Kernels at the key, which every op reaches in threads that are inside (`inside`).
 
-    They stay registered until the process ends. A thread that is not inside never meets them.
+    They stay registered until the process ends. A thread that is not inside never meets them. Names of ops
+    are with their namespace here: `aten::mm`, `aten::sum.dim_IntList`.
     """
 
     def __init__(self) -> None:
-        library: Any = torch.library.Library
-        self._aten = library("aten", "IMPL")
-        self._all = library("_", "IMPL")
+        self._libraries: dict[str, Any] = {}
+        self._names: set[str] = set()
 
     def catch_all(self, kernel: Callable[..., Any]) -> None:
-        """Have all ops, of every namespace and those that are registered later, call a function.
+        """Have all ops call a function, of every namespace, also those that are registered later.
+
+        It does not reach ops that torch makes of others (`composite_ops`).
 
         Args:
             kernel: called with the `OpOverload` and its arguments.
         """
-        self._all.fallback(kernel, _KEY)
+        self._library("_").fallback(kernel, _KEY)
 
     def set(self, name: str, kernel: Callable[..., Any]) -> None:
-        """Have an op of aten call a function with its arguments.
+        """Have an op call a function with its arguments, once and for all.
 
         Args:
-            name: without `aten::`.
+            name: of the op.
             kernel: the function.
         """
-        self._aten.m.impl(name, _KEY, kernel, False)
+        if name not in self._names:
+            self._names.add(name)
+            namespace, _, rest = name.partition("::")
+            self._library(namespace).m.impl(rest, _KEY, kernel, False)
 
     def pass_on(self, name: str) -> None:
         """Let an op go on to torch's own kernel as if the key was not there.
 
         Args:
-            name: without `aten::`.
+            name: of the op.
         """
-        self._aten.m.impl(name, _KEY, torch.library.fallthrough_kernel, False)
+        self.set(name, torch.library.fallthrough_kernel)
+
+    def _library(self, namespace: str) -> Any:
+        if namespace not in self._libraries:
+            library: Any = torch.library.Library
+            self._libraries[namespace] = library(namespace, "IMPL")
+        return self._libraries[namespace]
 
 
 def composite_ops() -> frozenset[str]:
-    """Return the ops of aten that torch would make of others at the key, without `aten::`."""
-    return _registered(*_WHOLE)
+    """Return the ops whose kernel is for all devices, which torch would run at the key: they may call others.
+
+    Those that Python code registered are left out: its ops come to the key one by one.
+    """
+    return _registered(*_WHOLE) - _made_in_python()
 
 
 def ops_taken_apart() -> frozenset[str]:
-    """Return the ops of aten that torch makes of others before they come to any kernel, without `aten::`."""
+    """Return the ops that torch makes of others before they come to any kernel."""
     return _registered(_TAKEN_APART)
 
 
 def _registered(*aliases: str) -> frozenset[str]:
     listed: Any = torch._C._dispatch_get_registrations_for_dispatch_key
-    names = [name.partition("::") for alias in aliases for name in listed(alias)]
-    return frozenset(name for space, _, name in names if space == "aten")
+    return frozenset(name for alias in aliases for name in listed(alias))
+
+
+def _made_in_python() -> frozenset[str]:
+    """Return the ops that Python code registered for all devices, but for those of torch itself."""
+    known: Any = vars(torch.library).get("_impls", ())
+    names = (key.split("/") for key in known)
+    return frozenset(f"{space}::{op}" for space, op, alias in names if alias in _WHOLE and space != "aten")
 
 
 def inside() -> AbstractContextManager[object]:
@@ -111,6 +136,66 @@ def outside() -> AbstractContextManager[object]:
     core: Any = torch._C
     included, excluded = core._dispatch_tls_local_include_set(), core._dispatch_tls_local_exclude_set()
     return _forced(included - _key_set([_KEY]), (excluded - _key_set(_LEFT_OUT)) | _above_modes())
+
+
+def switch_of(module: Any) -> Switch | None:
+    """Return what does the same as `outside` without a call of torch, None where this cannot be.
+
+    torch keeps the keys that a thread includes and excludes in 128 bits, under a name of C++ that other
+    libraries see on Linux (c10/core/impl/LocalDispatchKeySet.h). It stores what differs from the defaults.
+
+    Args:
+        module: `samebits._ops`.
+    """
+    core, torchs = torch._C, library("c10")
+    if torchs is None or not module.set_scope(torchs._handle, _KEYS_OF_THREAD, 0, 0, 0):
+        return None
+    _, excluded = struct.unpack("QQ", module.leave())
+    by_default = excluded ^ core._dispatch_tls_local_exclude_set().raw_repr()
+    above = _above_modes().raw_repr()
+    less = _key_set(_LEFT_OUT).raw_repr() | (above & by_default)
+    module.set_scope(torchs._handle, _KEYS_OF_THREAD, _one(_KEY).raw_repr(), less, above & ~by_default)
+    return Switch(module.leave, module.return_to) if _does_the_same(module) else None
+
+
+class Switch(NamedTuple):
+    """Two functions that a thread calls around what it computes with torch's own kernels.
+
+    Args:
+        leave: returns what `return_to` gets.
+        return_to: puts the keys back.
+    """
+
+    leave: Callable[[], Any]
+    return_to: Callable[[Any], Any]
+
+
+def slow_switch() -> Switch:
+    """Return a switch that works everywhere."""
+
+    def leave() -> Any:
+        context = outside()
+        context.__enter__()
+        return context
+
+    return Switch(leave, lambda context: context.__exit__(None, None, None))
+
+
+def _does_the_same(module: Any) -> bool:
+    with inside():
+        before = _keys_of_thread()
+        with outside():
+            wanted = _keys_of_thread()
+        state = module.leave()
+        found = _keys_of_thread()
+        module.return_to(state)
+        return found == wanted and _keys_of_thread() == before
+
+
+def _keys_of_thread() -> tuple[int, int]:
+    core: Any = torch._C
+    included, excluded = core._dispatch_tls_local_include_set(), core._dispatch_tls_local_exclude_set()
+    return included.raw_repr(), excluded.raw_repr()
 
 
 def is_inside() -> bool:

@@ -32,15 +32,22 @@ def overload_name(op: Any) -> str:
 
 
 def op_names() -> list[str]:
-    """Return the names of all ops of aten, with their overloads and without `aten::`: `mm`, `sum.dim_IntList`."""
-    names = torch._C._dispatch_get_all_op_names()
-    return [name.partition("::")[2] for name in names if name.startswith("aten::")]
+    """Return the names of all ops, such as `aten::mm` and `aten::sum.dim_IntList`."""
+    names: list[str] = torch._C._dispatch_get_all_op_names()
+    return names
 
 
-def op_of(name: str) -> Any:
-    """Return the op of aten of such a name."""
-    base, _, overload = name.partition(".")
-    return getattr(getattr(torch.ops.aten, base), overload or "default")
+def name_of(op: Any) -> str:
+    """Return such a name of an `OpOverload`."""
+    overload = overload_name(op)
+    return schema_name(op) if overload == "default" else f"{schema_name(op)}.{overload}"
+
+
+def op_named(name: str) -> Any:
+    """Return the `OpOverload` of such a name."""
+    namespace, _, rest = name.partition("::")
+    base, _, overload = rest.partition(".")
+    return getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
 
 
 def arguments_of(op: Any) -> Sequence[Any]:

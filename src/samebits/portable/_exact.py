@@ -195,12 +195,18 @@ _OF_SPARSE = SPARSE - _names("detach t transpose") | _names("_to_sparse _to_spar
 
 
 def passing_ops() -> frozenset[str]:
-    """Return the ops, with their overloads, that torch's dispatcher may run without asking portable mode."""
+    """Return the ops that torch's dispatcher may run without asking portable mode, such as `aten::view`.
+
+    An op of `prims` calls ops of aten, for tensors with contents.
+    """
     bases = (MOVES | EXACT) - _CONDITIONS.keys() - _COMPLEX - _CALLS_OTHERS - _OF_SPARSE
-    return frozenset(name for name in op_names() if _base(name) in bases and name not in _OTHER_OVERLOADS)
+    return frozenset(name for name in op_names() if _passes(name, bases))
 
 
-def _base(name: str) -> str:
-    base = name.partition(".")[0]
+def _passes(name: str, bases: frozenset[str]) -> bool:
+    namespace, _, overload = name.partition("::")
+    if namespace != "aten":
+        return namespace == "prims"
+    base = overload.partition(".")[0]
     in_place = base.endswith("_") and not base.endswith("__")
-    return base[:-1] if in_place else base
+    return (base[:-1] if in_place else base) in bases and overload not in _OTHER_OVERLOADS

@@ -35,6 +35,7 @@ from samebits.portable._registry import (
 from samebits.portable._scan import (
     FLOATS,
     VIRTUAL,
+    FakeTensorError,
     SparseError,
     ZeroTensorError,
     first_off_cpu,
@@ -261,6 +262,8 @@ class Plans:
         plan = self._plans.get(id(op)) or self._plan(op)
         try:
             return plan(args, kwargs, again)
+        except FakeTensorError:
+            return op(*args, **kwargs)
         except SparseError:
             return sparse_plan(op)(args, kwargs, again)
         except ZeroTensorError:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from samebits._torch.dispatch_key import Registrations, composite_ops, inside, ops_taken_apart, outside
-from samebits._torch.portable import op_of
+from samebits._torch.dispatch_key import Registrations, composite_ops, inside, ops_taken_apart
+from samebits._torch.portable import name_of, op_named
 from samebits.portable import ops
 from samebits.portable._exact import passing_ops
+from samebits.portable._native_ops import native_kernel, native_ops, switch
 from samebits.portable._plans import Plans, handlers
-from samebits.portable._registry import full_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ class Registration:
         self._guards: list[Any] = []
 
     def __enter__(self) -> Registration:
-        register()
+        close_composites(register())
         guard = inside()
         guard.__enter__()
         self._guards.append(guard)
@@ -41,14 +41,21 @@ class Registration:
 def register() -> Registrations:
     """Register the kernels, once in a process."""
     registrations = Registrations()
-    passing = passing_ops() - ops_taken_apart()
+    switch()
     registrations.catch_all(run_op)
-    named = {full_name(op) for op in handlers(ops.families())}
-    for name in (composite_ops() | named) - passing:
-        registrations.set(name, _kernel(name))
-    for name in passing:
+    for name in passing_ops() - ops_taken_apart():
         registrations.pass_on(name)
+    for name in native_ops():
+        registrations.set(name, native_kernel(name, _kernel(name)))
+    for name in map(name_of, handlers(ops.families())):
+        registrations.set(name, _kernel(name))
     return registrations
+
+
+def close_composites(registrations: Registrations) -> None:
+    """Catch the ops that `catch_all` does not reach, of libraries that were loaded meanwhile too."""
+    for name in composite_ops():
+        registrations.set(name, _kernel(name))
 
 
 def run_op(op: Any, *args: Any, **kwargs: Any) -> Any:
@@ -59,24 +66,23 @@ def run_op(op: Any, *args: Any, **kwargs: Any) -> Any:
         *args: its arguments.
         **kwargs: those by name.
     """
-    with outside():
+    leave, return_to = switch()
+    before = leave()
+    try:
         return _plans().run(op, args, kwargs, Registration())
+    finally:
+        return_to(before)
 
 
 def _kernel(name: str) -> Callable[..., Any]:
+    @functools.cache
+    def op() -> Any:  # at the first call: to make all of them takes a tenth of a second
+        return op_named(name)
+
     def run(*args: Any, **kwargs: Any) -> Any:
-        return _run_named(name, *args, **kwargs)
+        return run_op(op(), *args, **kwargs)
 
     return run
-
-
-def _run_named(name: str, *args: Any, **kwargs: Any) -> Any:
-    return run_op(_op(name), *args, **kwargs)
-
-
-@functools.cache
-def _op(name: str) -> Any:
-    return op_of(name)  # at the first call: to make all of them takes a tenth of a second
 
 
 @functools.cache

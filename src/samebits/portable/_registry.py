@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from samebits._torch.portable import arguments_of, overload_name, schema_name
+from samebits._torch.portable import arguments_of
 from samebits.portable._tensors import LOW_PRECISION, raised
 
 if TYPE_CHECKING:
@@ -152,12 +152,6 @@ def without_out(op: Any) -> Any | None:
 def is_in_place(name: str) -> bool:
     """Tell whether an op of a table writes over its first argument, as `pow_.Scalar` does."""
     return name.partition(".")[0].endswith("_")
-
-
-def full_name(op: Any) -> str:
-    """Return the name of an `OpOverload` of aten as tables have it: `mm`, `sum.dim_IntList`."""
-    name, overload = schema_name(op).partition("::")[2], overload_name(op)
-    return name if overload == "default" else f"{name}.{overload}"
 
 
 def _find(name: str) -> Any | None:

@@ -50,6 +50,10 @@ class SparseError(Exception):
     """A sparse tensor is among the arguments, or is to be made: `_dispatch.sparse_plan` runs the op."""
 
 
+class FakeTensorError(Exception):
+    """A tensor of torch's tracers, without contents, is among the arguments: torch runs the op."""
+
+
 class ZeroTensorError(Exception):
     """A tensor without memory, which stands for zeros, is among the arguments: `with_zeros` gives it some.
 
@@ -111,6 +115,7 @@ def signature(values: Iterable[Any]) -> tuple[Any, ...]:
 
     Raises:
         ZeroTensorError: for a tensor without memory that stands for zeros.
+        FakeTensorError: for a fake one, whose sizes may be symbols.
     """
     parts: list[Any] = []
     for value in values:
@@ -151,6 +156,8 @@ def call_signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
 
 
 def _unusual_signature(tensor: torch.Tensor) -> tuple[Any, ...]:
+    if _is_fake(tensor):
+        raise FakeTensorError
     shape = None if tensor.is_nested else tensor.shape  # nested ones have none
     return type(tensor), tensor.device, tensor.layout, tensor.dtype, shape
 

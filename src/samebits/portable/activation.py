@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits._runtime.frames import LIBRARY, OWN, FrameRanks, calling_frame
-from samebits._runtime.package import FOLDER
 from samebits._runtime.patching import Patches
 from samebits._runtime.processes import start_within
-from samebits._torch.core import COMPILER_RULES, hide_from_compiler
 from samebits.errors import SamebitsError, SamebitsWarning
-from samebits.portable._dispatch import PortableMode
-from samebits.portable._refusals import refuse_compiled, refuse_op
+from samebits.portable._compilers import (
+    compiled_code_runs_eagerly,
+    hide_from_loaded_compiler,
+    refused_compile,
+)
+from samebits.portable._dispatch import PortableMode, uses_registration
+from samebits.portable._refusals import refuse_op
 from samebits.portable.backends.library import BACKEND_VARIABLE, load
 from samebits.portable.gradients import own_gradients
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import FrameType, ModuleType
 
 
 @contextlib.contextmanager
@@ -79,7 +80,7 @@ class PortableActivation:
             return
         check_subnormals()
         _warn_without_kernels()
-        _hide_from_loaded_compiler()
+        hide_from_loaded_compiler()
         mode = PortableMode()
         self._patches.set(threading.Thread, "start", start_within(threading.Thread.start, _in_portable_mode))
         self._patches.set(torch, "set_flush_denormal", _watched_flush(torch.set_flush_denormal))
@@ -89,11 +90,13 @@ class PortableActivation:
             (torch.jit, "trace", "torch.jit.trace"),  # it would take a kernel's calls for ops of the model
             (torch.jit, "trace_module", "torch.jit.trace_module"),
         ):
-            self._patches.set(owner, attribute, _refused_compile(getattr(owner, attribute), name))
+            self._patches.set(owner, attribute, refused_compile(getattr(owner, attribute), name))
         for attribute in past_the_mode():
             self._patches.set(torch, attribute, _refused_call(attribute))
         try:
             self._paths.enter_context(layers_op_by_op())
+            if uses_registration():
+                self._paths.enter_context(compiled_code_runs_eagerly())
             self._paths.enter_context(own_gradients().held())
             mode.__enter__()
         except BaseException:
@@ -137,22 +140,6 @@ def _warn_without_kernels() -> None:
             SamebitsWarning,
             stacklevel=4,
         )
-
-
-def _hide_from_loaded_compiler() -> None:
-    """Keep torch's compiler, where it is loaded, out of samebits.
-
-    It may run in portable mode, where a library compiles (torch.cond, flex_attention) or something was
-    compiled before. Inside a dispatch mode it would trace the mode too, and fail.
-    """
-    rules = sys.modules.get(COMPILER_RULES)
-    if rules is not None:
-        _hide_from(rules)
-
-
-@functools.cache
-def _hide_from(rules: ModuleType) -> None:
-    hide_from_compiler(rules)
 
 
 @functools.cache
@@ -210,33 +197,6 @@ def _watched_flush(setter: Callable[[bool], bool]) -> Callable[[bool], bool]:
         return setter(mode)
 
     return set_flush_denormal
-
-
-def _first_of_others(frame: FrameType) -> FrameType:
-    """Return the first frame outwards that is not of samebits, whose recorder wraps `torch.compile` too."""
-    package = FOLDER + os.sep
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
-        frame = frame.f_back
-    return frame
-
-
-def _refused_compile(compiler: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return `torch.compile`, or what resembles it, for the script to be refused.
-
-    Functions that a library compiles, perhaps at its import, run uncompiled: torch's compiler leaves frames
-    alone in a dispatch mode (torch/_dynamo/convert_frame.py: "non-infra torch dispatch mode present").
-    """
-    ranks = FrameRanks()
-
-    @functools.wraps(compiler)
-    def compile(*args: Any, **kwargs: Any) -> Any:  # noqa: A001 - the name of torch
-        if ranks.of(_first_of_others(calling_frame())) not in {OWN, LIBRARY}:
-            raise refuse_compiled(name)
-        compiled = compiler(*args, **kwargs)
-        _hide_from_loaded_compiler()  # by now it is
-        return compiled
-
-    return compile
 
 
 @contextlib.contextmanager

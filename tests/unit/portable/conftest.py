@@ -8,22 +8,30 @@ import pytest
 from audit import audit_portable_mode
 
 from samebits.portable import _registration, gradients
+from samebits.portable._native_ops import left_to_handlers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 @pytest.fixture(autouse=True)
-def audited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A handler that calls an inexact op of torch fails the test. What tests plant is planned anew."""
+def audited(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Handlers compute all ops, and one that calls an inexact op of torch fails the test.
+
+    What tests plant is planned anew.
+    """
     _registration._plans.cache_clear()
     audit_portable_mode(monkeypatch)
+    with left_to_handlers():
+        yield
 
 
 @pytest.fixture
-def unaudited(monkeypatch: pytest.MonkeyPatch, audited: None) -> None:
-    """Portable mode as a script has it."""
+def unaudited(monkeypatch: pytest.MonkeyPatch, audited: None) -> Iterator[None]:
+    """Portable mode as a script has it, but that handlers compute all ops."""
     monkeypatch.undo()
+    yield
+    _registration._plans.cache_clear()
 
 
 @pytest.fixture

@@ -90,6 +90,11 @@ class Kernels:
         """
         self._library.samebits_portable_share_threads(parallel, thread_number)
 
+    def addresses(self) -> dict[str, int]:
+        """Return the addresses of the kernels by name, and of the function that sets the number of threads."""
+        names = (*declared_parameters(), "set_threads")
+        return {name: _address(getattr(self._library, f"samebits_portable_{name}")) for name in names}
+
     def set_threads(self, count: int) -> None:
         """Use this many threads from now on, whatever `follow` was told."""
         self._ask(None)

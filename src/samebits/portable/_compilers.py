@@ -1,0 +1,88 @@
+"""What portable mode does about code that a compiler of torch has made or is asked to make."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits._runtime.frames import LIBRARY, OWN, FrameRanks, calling_frame
+from samebits._runtime.imports import PostImport
+from samebits._runtime.package import FOLDER
+from samebits._torch.core import COMPILER, COMPILER_RULES, hide_from_compiler
+from samebits.portable._refusals import refuse_compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType, ModuleType
+
+
+@contextlib.contextmanager
+def compiled_code_runs_eagerly() -> Iterator[None]:
+    """Return a context in which functions that were compiled run as they are written, in all threads.
+
+    `torch.compiler.set_stance` says so to the compiler, as soon as it is imported. In a dispatch mode this is
+    not needed: there the compiler leaves frames alone.
+    """
+    stances: list[Any] = []
+    imports = PostImport()
+    imports.on_import(COMPILER, lambda _: stances.append(torch.compiler.set_stance("force_eager")))
+    imports.install()
+    try:
+        yield
+    finally:
+        imports.remove()
+        for stance in stances:
+            stance.__exit__(None, None, None)
+
+
+def hide_from_loaded_compiler() -> None:
+    """Keep torch's compiler, where it is loaded, out of samebits.
+
+    It may run in portable mode, where a library compiles (torch.cond, flex_attention) or something was
+    compiled before. Inside a dispatch mode it would trace the mode too, and fail.
+    """
+    rules = sys.modules.get(COMPILER_RULES)
+    if rules is not None:
+        _hide_from(rules)
+
+
+@functools.cache
+def _hide_from(rules: ModuleType) -> None:
+    hide_from_compiler(rules)
+
+
+def _first_of_others(frame: FrameType) -> FrameType:
+    """Return the first frame outwards that is not of samebits, whose recorder wraps `torch.compile` too."""
+    package = FOLDER + os.sep
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame = frame.f_back
+    return frame
+
+
+def refused_compile(compiler: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return `torch.compile`, or what resembles it, for the script to be refused.
+
+    Functions that a library compiles, perhaps at its import, run uncompiled: `compiled_code_runs_eagerly`, and
+    in a dispatch mode torch's compiler leaves frames alone (torch/_dynamo/convert_frame.py: "non-infra torch
+    dispatch mode present").
+
+    Args:
+        compiler: the function of torch.
+        name: how a script calls it.
+    """
+    ranks = FrameRanks()
+
+    @functools.wraps(compiler)
+    def compile(*args: Any, **kwargs: Any) -> Any:  # noqa: A001 - the name of torch
+        if ranks.of(_first_of_others(calling_frame())) not in {OWN, LIBRARY}:
+            raise refuse_compiled(name)
+        compiled = compiler(*args, **kwargs)
+        hide_from_loaded_compiler()  # by now it is
+        return compiled
+
+    return compile
