@@ -1,8 +1,8 @@
 """A place of our own in torch's dispatcher: below autograd and every dispatch mode, above the CPU's kernels.
 
 A *dispatch key* is such a place. torch keeps this one for random number generators of other packages and
-registers nothing there itself (c10/core/DispatchKey.h, `CustomRNGKeyId`, 2.6.0 to 2.15.0). A thread goes there
-while the key is among those that it includes; torch hands these on to the threads of autograd.
+registers nothing there itself (c10/core/DispatchKey.h, `CustomRNGKeyId`, 2.6.0 to 2.15.0). A thread goes
+there while the key is among those that it includes; torch hands these on to the threads of autograd.
 
 Where a name is missing, `can_register` says no, and portable mode is a dispatch mode.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Callable
+from collections.abc import Callable  # noqa: TC003 - NamedTuple looks at its types
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -122,7 +122,7 @@ def _made_in_python() -> frozenset[str]:
 
 
 def inside() -> AbstractContextManager[object]:
-    """Return a context, to be entered once, in which ops of this thread go to the kernels of `Registrations`."""
+    """Return a context, to be entered once, in which ops of this thread go to `Registrations`."""
     core: Any = torch._C
     left_out = _key_set(_LEFT_OUT) | core._dispatch_tls_local_exclude_set()
     return _forced(core._dispatch_tls_local_include_set() | _key_set([_KEY]), left_out)

@@ -1,9 +1,9 @@
 """Where C code finds the tensor in its Python object, and the functions of torch that it calls.
 
 The functions are torch's C interface (torch/csrc/inductor/aoti_torch/c/shim.h), which keeps its form between
-releases. Two things are not part of it: the place of the tensor in its object, which `tensor_offset` looks for,
-and the function that makes an object for a tensor, by its name in C++. Where either is missing, `functions` or
-`tensor_offset` returns None, and the ops are computed by Python.
+releases. Two things are not part of it: the place of the tensor in its object, which `tensor_offset` looks
+for, and the function that makes an object for a tensor, by its name in C++. Where either is missing,
+`functions` or `tensor_offset` returns None, and the ops are computed by Python.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 _WRAP = "_Z16THPVariable_WrapRKN2at10TensorBaseE"
-_THREADS = "_Z" "N2at15get_num_threadsEv"
+_THREADS = "_ZN2at15get_num_threadsEv"
 _INTERFACE = {
     "get_data_ptr": "aoti_torch_get_data_ptr",
     "get_dim": "aoti_torch_get_dim",
@@ -30,7 +30,7 @@ _INTERFACE = {
     "get_threads": _THREADS,
 }
 _HEADS = (16, 24)
-"""Where the pointer to the tensor may be: after the head of the object (since 2.10), or after a flag there."""
+"""Where the pointer to the tensor may be: after the head of the object, or after a flag there (until 2.9)."""
 
 
 def library(name: str) -> ctypes.CDLL | None:
@@ -39,12 +39,11 @@ def library(name: str) -> ctypes.CDLL | None:
     Args:
         name: without its beginning and ending: `torch_cpu`.
     """
-    for path in sorted((Path(torch.__file__).parent / "lib").glob(f"lib{name}.*")):
-        try:
-            return ctypes.CDLL(str(path))
-        except OSError:
-            continue
-    return None
+    found = sorted((Path(torch.__file__).parent / "lib").glob(f"lib{name}.*"))
+    try:
+        return ctypes.CDLL(str(found[0])) if found else None
+    except OSError:
+        return None
 
 
 @functools.cache
@@ -75,7 +74,7 @@ def tensor_offset() -> int | None:
     """Return how far into its Python object a tensor is, None where it is in no known place."""
     some = [torch.empty(1), torch.nn.Parameter(torch.empty(2)), torch.ones(3)[1:]]
     for offset in _HEADS:
-        if all(_word(id(each) + offset) == each._cdata for each in some):  # type: ignore[attr-defined]
+        if all(_word(id(each) + offset) == each._cdata for each in some):
             return offset
     return None
 

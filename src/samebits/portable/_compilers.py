@@ -67,9 +67,9 @@ def _first_of_others(frame: FrameType) -> FrameType:
 def refused_compile(compiler: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return `torch.compile`, or what resembles it, for the script to be refused.
 
-    Functions that a library compiles, perhaps at its import, run uncompiled: `compiled_code_runs_eagerly`, and
-    in a dispatch mode torch's compiler leaves frames alone (torch/_dynamo/convert_frame.py: "non-infra torch
-    dispatch mode present").
+    Functions that a library compiles, perhaps at its import, run uncompiled: `compiled_code_runs_eagerly`,
+    and in a dispatch mode torch's compiler leaves frames alone (torch/_dynamo/convert_frame.py: "non-infra
+    torch dispatch mode present").
 
     Args:
         compiler: the function of torch.

@@ -22,9 +22,8 @@ class PortableMode:
     def __init__(self) -> None:
         self._way: Any = Registration() if uses_registration() else DispatchMode()
 
-    def __enter__(self) -> PortableMode:
+    def __enter__(self) -> None:
         self._way.__enter__()
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._way.__exit__(*error)
@@ -41,7 +40,8 @@ def uses_registration() -> bool:
     wanted = os.environ.get(DISPATCH_VARIABLE)
     if wanted not in {None, "", *_WAYS}:
         raise SamebitsError(
-            f"{DISPATCH_VARIABLE} is {wanted!r}, and {' or '.join(_WAYS)} was expected", slug="portable-dispatch"
+            f"{DISPATCH_VARIABLE} is {wanted!r}, and {' or '.join(_WAYS)} was expected",
+            slug="portable-dispatch",
         )
     if wanted == "registration" and not can_register():
         raise SamebitsError(

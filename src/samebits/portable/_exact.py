@@ -69,8 +69,8 @@ MOVES = VIEWS | COPIES | FACTORIES | QUERIES
 SPARSE = _names(
     """
     _coalesced _indices _sparse_coo_tensor_with_dims_and_tensors _values ccol_indices clone col_indices copy
-    _dimI _dimV _nnz crow_indices dense_dim detach empty_like indices is_coalesced row_indices sparse_compressed_tensor
-    sparse_coo_tensor sparse_dim t transpose values zero zeros_like
+    _dimI _dimV _nnz crow_indices dense_dim detach empty_like indices is_coalesced row_indices
+    sparse_compressed_tensor sparse_coo_tensor sparse_dim t transpose values zero zeros_like
     """
 )
 """Ops of sparse tensors that compute nothing."""
@@ -190,8 +190,11 @@ _OTHER_OVERLOADS = _INTEGER_OVERLOADS | {"round.decimals", "view.dtype", "view_c
 
 
 _COMPLEX = _names("abs div mul reciprocal sgn floor_divide")
+"""Exact ops that are not for complex numbers."""
 _CALLS_OTHERS = _names("isin")
+"""Exact ops that call ops which are not."""
 _OF_SPARSE = SPARSE - _names("detach t transpose") | _names("_to_sparse _to_sparse_csc _to_sparse_csr neg")
+"""Exact ops for which sparse tensors have handlers, or which torch does not make of others for them."""
 
 
 def passing_ops() -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Ops that C code computes where torch's dispatcher calls them (bindings/ops), without Python code on the way.
+"""Ops that C code computes where torch's dispatcher calls them (bindings/ops), without Python on the way.
 
 Each does what the handler of its op does (portable/ops), for plain tensors of float32 and float64, and leaves
 the rest to it. Where something is missing that the C code needs, there are none.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,7 +21,6 @@ from samebits.portable.kernels import activations, attention, elementwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import ModuleType
 
     Table = dict[str, tuple[str, int]]
 
@@ -46,13 +46,13 @@ def native_kernel(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any
 
 
 @functools.cache
-def _module() -> ModuleType | None:
-    """Return the C module, with all that it needs."""
+def _module() -> Any:
+    """Return the C module, with all that it needs, or None."""
     kernels, addresses, offset = load(), functions(), tensor_offset()
     if kernels is None or addresses is None or offset is None:
         return None
     try:
-        from samebits import _ops as module
+        module: Any = importlib.import_module("samebits._ops")
     except ImportError:
         return None
     if module.ABI != ABI:
@@ -64,7 +64,7 @@ def _module() -> ModuleType | None:
 
 @contextlib.contextmanager
 def left_to_handlers() -> Iterator[None]:
-    """Return a context in which no op is computed by C code here, in all threads. For tests of the handlers."""
+    """Return a context in which handlers compute all ops, in all threads. For their tests."""
     module = _module()
     if module is not None:
         module.set_off(True)
@@ -118,8 +118,8 @@ def _functions() -> Table:
     unary = {name: ("unary", code) for code, name in enumerate(elementwise.UNARY) if name not in own}
     pairs = ("tanh_backward", "sigmoid_backward", "atan2", "hypot", "logaddexp", "logaddexp2")
     binary = {name: ("pair", elementwise.BINARY.index(name)) for name in pairs}
-    names = ("hardsigmoid", "hardsigmoid_backward", "hardswish", "hardswish_backward", "gelu", "gelu_backward")
-    names += ("silu", "silu_backward", "mish", "mish_backward")
+    functions = ("hardsigmoid", "hardswish", "gelu", "silu", "mish")
+    names = [each for name in functions for each in (name, f"{name}_backward")]
     return unary | binary | {name: ("activation", activations.NAMES.index(name)) for name in names}
 
 

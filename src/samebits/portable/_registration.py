@@ -26,12 +26,11 @@ class Registration:
     def __init__(self) -> None:
         self._guards: list[Any] = []
 
-    def __enter__(self) -> Registration:
+    def __enter__(self) -> None:
         close_composites(register())
         guard = inside()
         guard.__enter__()
         self._guards.append(guard)
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._guards.pop().__exit__(None, None, None)

@@ -91,7 +91,7 @@ class Kernels:
         self._library.samebits_portable_share_threads(parallel, thread_number)
 
     def addresses(self) -> dict[str, int]:
-        """Return the addresses of the kernels by name, and of the function that sets the number of threads."""
+        """Return the addresses of the kernels, and of the function that sets the number of threads."""
         names = (*declared_parameters(), "set_threads")
         return {name: _address(getattr(self._library, f"samebits_portable_{name}")) for name in names}
 

@@ -1,0 +1,279 @@
+"""The C code that torch's dispatcher calls gives the bits of the handlers."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+import samebits
+from samebits.portable import _native_ops, _registration
+from samebits.portable._dispatch import PortableMode, uses_registration
+from samebits.portable._native_ops import left_to_handlers, native_ops
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.skipif(
+    not uses_registration() or not native_ops(), reason="no C code for the dispatcher here"
+)
+aten = torch.ops.aten
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64]
+
+
+@pytest.fixture(autouse=True)
+def audited() -> None:
+    """No audit here: it leaves all ops to the handlers."""
+
+
+def tensors(dtype: torch.dtype) -> Iterator[Tensor]:
+    """Of many shapes and strides, with special values."""
+    torch.manual_seed(3)
+    for shape in ((), (1,), (7,), (3, 5), (1, 5), (3, 1), (2, 3, 4), (0, 3), (70, 600)):
+        yield filled(shape, dtype)
+    yield filled((5, 3), dtype).t()
+    yield filled((4, 6), dtype)[:, ::2]
+    yield filled((3,), dtype).expand(2, 3)
+    yield filled((9,), dtype)[2:]
+
+
+def filled(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Numbers, among them infinities, zeros of both signs, NaN and a subnormal one."""
+    out = (torch.randn(shape, dtype=torch.float64) * 3).to(dtype)
+    if dtype.is_floating_point and out.numel() > 6:
+        special = torch.tensor([float("inf"), -float("inf"), 0.0, -0.0, float("nan"), 1e-40])
+        out.view(-1)[:6] = special.to(dtype)
+    return out
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """The digests of what a call gives, with strides; or its error."""
+    try:
+        given = call()
+    except Exception as error:  # noqa: BLE001 - compared
+        return type(error), str(error).partition(" at ")[0]
+    results = given if isinstance(given, (tuple, list)) else [given]
+    return [
+        None
+        if each is None
+        else (str(samebits.digest(each.nan_to_num(7.0) if each.is_floating_point() else each)), each.dtype)
+        for each in results
+    ]
+
+
+def check(call: Callable[..., Any], *args: Any) -> None:
+    """The C code and the handlers agree."""
+    with PortableMode():
+        ours = outcome(lambda: call(*args))
+        with left_to_handlers():
+            assert ours == outcome(lambda: call(*args))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
+def test_arithmetic(name, dtype):
+    function, in_place = getattr(torch, name), getattr(Tensor, f"{name}_")
+    others = [*tensors(torch.float32), *tensors(dtype), 2, 0.1, 1e300, -0.0, True, 2**40]
+    for x in tensors(dtype):
+        for other in others:
+            check(function, x, other)
+            check(lambda x, y: in_place(x.clone(), y), x, other)
+        check(lambda x: 0.3 * x, x)
+
+
+@pytest.mark.parametrize("alpha", [1, 1.0, 2, -0.3, True])
+@pytest.mark.parametrize("name", ["add", "sub"])
+def test_scaled_sums(name, alpha):
+    for x, y in itertools.product(tensors(torch.float32), repeat=2):
+        check(lambda x, y: getattr(torch, name)(x, y, alpha=alpha), x, y)
+        check(lambda x, y: getattr(x.clone(), f"{name}_")(y, alpha=alpha), x, y)
+
+
+def changed_by(call: Callable[[Tensor], Any], base: Tensor) -> Tensor:
+    """A copy, after the call."""
+    copy = base.clone()
+    call(copy)
+    return copy
+
+
+def test_in_place_with_shared_memory():
+    """What is read lies where the result goes, beside it, or half over it."""
+    for call in (
+        lambda x: x.mul_(x),
+        lambda x: x[1:].add_(x[:-1]),
+        lambda x: x[:-1].sub_(x[1:]),
+        lambda x: x.div_(x[3]),
+        lambda x: x.add_(x[2:3], alpha=2),
+    ):
+        base = filled((40,), torch.float32).nan_to_num(1.0, 2.0, 3.0)
+
+        check(changed_by, call, base)
+
+
+SINGLE = sorted(
+    name
+    for name, (function, _) in _native_ops._table().items()
+    if function in {"unary", "root", "relu", "move"}
+)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_functions(name):
+    packet, _, overload = name.partition(".")
+    op = getattr(getattr(aten, packet), overload or "default")
+    if packet == "empty_like":
+        pytest.skip("its contents are nobody's")
+    for dtype in DTYPES:
+        for x in tensors(dtype):
+            check(lambda x: op(x.clone()), x)
+
+
+PAIRS = sorted(
+    name
+    for name, (function, _) in _native_ops._table().items()
+    if function == "pair" or (function == "activation" and name.endswith("_backward"))
+)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_functions_of_two(name):
+    op = getattr(aten, name).default
+    for dtype in DTYPES[:3]:
+        for x in tensors(dtype):
+            check(op, x, x * 0.3)
+            check(op, x, x[..., :1] if x.dim() else x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_products(dtype):
+    for m, k, n in ((1, 1, 1), (3, 5, 2), (8, 300, 7), (0, 3, 2), (3, 0, 2), (40, 70, 50)):
+        a, b, added = filled((m, k), dtype), filled((k, n), dtype), filled((n,), dtype)
+        wide, turned = filled((m, n), dtype), filled((n, k), dtype).t()
+        check(torch.mm, a, b)
+        check(torch.mm, a, turned)
+        check(torch.mm, a, a)
+        for each in (
+            added,
+            wide,
+            wide[:1],
+            added[:1],
+            wide[:, :1],
+            filled((), dtype),
+            filled((2, m, n), dtype),
+        ):
+            check(torch.addmm, each, a, b)
+            check(functools.partial(torch.addmm, beta=0.5, alpha=2), each, a, b)
+            check(functools.partial(torch.addmm, beta=0), each, a, b)
+        batch = filled((4, m, k), dtype), filled((4, k, n), dtype)
+        check(torch.bmm, *batch)
+        check(torch.bmm, batch[0], batch[0])
+        for each in (added, wide, filled((4, m, n), dtype), filled((4, 1, n), dtype)):
+            check(functools.partial(torch.baddbmm, alpha=0.5), each, *batch)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_sums(name, dtype):
+    for x in tensors(dtype):
+        check(lambda x: getattr(x, name)(), x)
+        for dims in (0, -1, [0, -1], [], [5], [0, 0]):
+            for keepdim in (False, True):
+                check(lambda x, *rest: getattr(x, name)(*rest), x, dims, keepdim)
+        check(lambda x: getattr(x, name)(0, dtype=torch.float64), x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
+def test_rows(dtype):
+    for x in tensors(dtype):
+        for dim in (-1, 0):
+            for log in (False, True):
+                function = functional.log_softmax if log else functional.softmax
+                check(function, x, dim)
+                backward = aten._log_softmax_backward_data if log else aten._softmax_backward_data
+                check(backward, x, x.mul(0.5), dim, dtype)
+        if x.dim() and x.numel():
+            shape, weight = list(x.shape[-1:]), filled(tuple(x.shape[-1:]), dtype)
+            for given in ((None, None), (weight, None), (weight, weight)):
+                check(aten.native_layer_norm, x, shape, *given, 1e-5)
+            check(aten.native_layer_norm, x, [99], None, None, 1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
+def test_losses(dtype):
+    for x in tensors(dtype):
+        for reduction in (0, 1, 2):
+            check(aten.mse_loss, x, x.mul(0.3), reduction)
+            check(aten.mse_loss, x, x[..., :1] if x.dim() else x, reduction)
+            for slope in (x, filled((), dtype), filled((1,), dtype)):
+                check(aten.mse_loss_backward, slope, x, x.mul(0.3), reduction)
+
+
+def test_copies():
+    for dtype, other in itertools.product(DTYPES, repeat=2):
+        for x in tensors(dtype):
+            check(lambda x, other: torch.zeros(x.shape, dtype=other).copy_(x), x, other)
+
+
+def test_every_op_of_the_table_computes_here():
+    """With arguments that the C code takes; nothing is left to the handlers by mistake."""
+    x, w = torch.randn(4, 4), torch.randn(4)
+    calls: dict[str, Callable[[], Tensor]] = {
+        "mul.Tensor": lambda: x * x,
+        "mul_.Tensor": lambda: x.clone().mul_(0.5),
+        "sub.Tensor": lambda: x.sub(x, alpha=2),
+        "relu": x.relu,
+        "exp": x.exp,
+        "gelu": lambda: functional.gelu(x),
+        "mm": lambda: x @ x,
+        "addmm": lambda: functional.linear(x, x, w),
+        "bmm": lambda: torch.bmm(x[None], x[None]),
+        "sum": x.sum,
+        "sum.dim_IntList": lambda: x.sum(0),
+        "mean": x.mean,
+        "mean.dim": lambda: x.mean(1, keepdim=True),
+        "mse_loss": lambda: functional.mse_loss(x, x + 1),
+        "_softmax": lambda: x.softmax(1),
+        "native_layer_norm": lambda: functional.layer_norm(x, (4,), w, w),
+        "clone": x.clone,
+        "zeros_like": lambda: torch.zeros_like(x),
+    }
+    seen: list[str] = []
+    run = _registration.run_op
+
+    def noted(op: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append(str(op))
+        return run(op, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_registration, "run_op", noted)
+        with PortableMode():
+            for call in calls.values():
+                call()
+    assert not seen
+    assert calls.keys() <= _native_ops._table().keys()
+
+
+def test_threads_compute_at_the_same_time():
+    """Each with the keys of its own."""
+    x = torch.randn(300, 300)
+    with PortableMode():
+        expected = (x @ x).tanh().sum()
+    found: list[Tensor] = []
+
+    def compute() -> None:
+        with PortableMode():
+            found.extend((x @ x).tanh().sum() for _ in range(30))
+
+    threads = [threading.Thread(target=compute) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 120
+    assert all(torch.equal(each, expected) for each in found)
