@@ -33,6 +33,7 @@ def product_kernels() -> dict[str, Kernel]:
         "prod": kernel_of(_prod_function()),
         "prod.dim_int": _prod_along(_prod_along_function()),
         "cumprod": without_tangents(kernel_of(_cumprod_function())),
+        "cumprod_": without_tangents(_writing_kernel(_writing_cumprod_function())),
     }
 
 
@@ -149,14 +150,50 @@ def _cumprod_function() -> Any:
         @staticmethod
         def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None, None]:
             x, result = ctx.saved_tensors
-            slope = slope.to(x.dtype)
-            if x.numel() <= 1 or x.shape[ctx.dim] == 1:
-                return slope, None, None
-            if torch.is_grad_enabled():
-                return _cumprod_graph(slope, x, ctx.dim), None, None
-            return _cumprod_alone(slope, x, result, ctx.dim), None, None
+            return _cumprod_gradient(slope, x, result, ctx.dim), None, None
 
     return Cumprod
+
+
+def _writing_kernel(function: Any) -> Kernel:
+    def run(_: Any, target: Tensor, *args: Any, **kwargs: Any) -> Any:
+        before = target.clone()
+        with one_level():
+            return function.apply(target, before, *args, *kwargs.values())
+
+    return run
+
+
+def _writing_cumprod_function() -> Any:
+    """Return the function in place: of what it writes to, a copy of that, and the rest."""
+
+    class WritingCumprod(one_level_function()):  # type: ignore[misc]
+        @staticmethod
+        def forward(
+            ctx: Any, target: Tensor, before: Tensor, dim: int, dtype: torch.dtype | None = None
+        ) -> Tensor:
+            ctx.mark_dirty(target)
+            with below_autograd():
+                torch.ops.aten.cumprod_(target, dim, dtype=dtype)
+            ctx.save_for_backward(before, target)
+            ctx.dim = dim
+            return target
+
+        @staticmethod
+        def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None, None, None]:
+            x, result = ctx.saved_tensors
+            return _cumprod_gradient(slope, x, result, ctx.dim), None, None, None
+
+    return WritingCumprod
+
+
+def _cumprod_gradient(slope: Tensor, x: Tensor, result: Tensor, dim: int) -> Tensor:
+    slope = slope.to(x.dtype)
+    if x.numel() <= 1 or x.shape[dim] == 1:
+        return slope
+    if torch.is_grad_enabled():
+        return _cumprod_graph(slope, x, dim)
+    return _cumprod_alone(slope, x, result, dim)
 
 
 def _cumprod_alone(slope: Tensor, x: Tensor, result: Tensor, dim: int) -> Tensor:

@@ -64,6 +64,7 @@ CALLS: dict[str, tuple[Callable[..., Tensor], list[tuple[int, ...]]]] = {
     "prod, along": (lambda x: x.prod(1), [(3, 9)]),
     "prod, along, kept": (lambda x: x.prod(-2, keepdim=True), [(3, 9, 2)]),
     "cumprod": (lambda x: x.cumprod(1), [(3, 9)]),
+    "cumprod_": (lambda x: (x * 1).cumprod_(1), [(3, 9)]),
     "masked_fill": (filled, [(50, 5), ()]),
     "masked_fill_": (filled_in_place, [(50, 5), ()]),
     "max": (lambda x: with_equals(x).max(), [(5, 5)]),
@@ -101,6 +102,7 @@ SMALL = {
     "masked_fill": [(7, 5), ()],
     "masked_fill_": [(7, 5), ()],
     "cumprod": [(2, 5)],
+    "cumprod_": [(2, 5)],
     "cumprod, zeros": [(5, 2)],
 }
 # Edges, where torch may take the same path either way.
