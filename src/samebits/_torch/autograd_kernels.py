@@ -87,6 +87,31 @@ class AutogradKernels:
         self._library.impl(name, run, _KEY, with_keyset=True)
 
 
+def kernel_of(function: Any) -> Kernel:
+    """Return the kernel that applies a function of `one_level_function` to the arguments of its op.
+
+    Args:
+        function: takes them in their order, those by name last.
+    """
+
+    def run(_: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+        with one_level():
+            return function.apply(*args, *kwargs.values())
+
+    return run
+
+
+def without_tangents(kernel: Kernel) -> Kernel:
+    """Return a kernel that leaves calls which torch follows in forward mode to torch's own."""
+
+    def run(otherwise: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+        if any(has_tangent(each) for each in args if isinstance(each, torch.Tensor)):
+            return otherwise()
+        return kernel(otherwise, *args, **kwargs)
+
+    return run
+
+
 def op_named(name: str) -> Any:
     """Return the op of a name such as `clamp` or `clamp.Tensor`."""
     base, _, overload = name.partition(".")

@@ -29,7 +29,10 @@ from samebits._torch.autograd_kernels import (
 )
 from samebits.portable._dispatch import is_portable
 from samebits.portable._exact import base_name
+from samebits.portable.determinant_gradients import determinant_kernels
 from samebits.portable.graph_gradients import graph_kernels
+from samebits.portable.mask_gradients import mask_kernels
+from samebits.portable.product_gradients import product_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,8 +120,10 @@ def own_gradients() -> AutogradKernels:
     """Return the kernels that give these ops their gradients, in threads that are in portable mode."""
     kernels = {name: _kernel(name, formula) for name, formula in _FORMULAS.items()}
     in_place = {_in_place(name): _writing_kernel(name) for name in _IN_PLACE}
-    with_graph = {name: _unless_plain(kernel) for name, kernel in graph_kernels().items()}
-    return AutogradKernels(kernels | in_place | with_graph)
+    others = graph_kernels() | product_kernels() | mask_kernels() | determinant_kernels()
+    return AutogradKernels(
+        kernels | in_place | {name: _unless_plain(kernel) for name, kernel in others.items()}
+    )
 
 
 def _unless_plain(kernel: Kernel) -> Kernel:

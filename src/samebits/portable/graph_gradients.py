@@ -1,10 +1,9 @@
-"""Gradients that can be differentiated again, where releases of torch have other formulas for them.
+"""Gradients of group norm that can be differentiated again, where releases of torch have other formulas.
 
-`backward(create_graph=True)` needs a gradient that consists of ops which autograd knows. For `cumprod` and
-group norm torch has a formula for that beside the one for a gradient alone (`cumprod_backward` in
-aten/src/ATen/native/ReduceOps.cpp, `infinitely_differentiable_native_group_norm_backward` in
-torch/csrc/autograd/FunctionsManual.cpp), and 2.15.0 computes it in another order than 2.13.0. Portable mode
-keeps that of 2.13.
+`backward(create_graph=True)` needs a gradient that consists of ops which autograd knows. For group norm torch
+has a formula for that beside the one for a gradient alone
+(`infinitely_differentiable_native_group_norm_backward` in torch/csrc/autograd/FunctionsManual.cpp), and
+2.15.0 computes it in another order than 2.13.0. Portable mode keeps that of 2.13.
 
 2.13 leaves out what comes through the mean or the reciprocal standard deviation of `native_group_norm` if
 only one of the two is used. 2.15 does not, and portable mode does not.
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits._torch.autograd_kernels import below_autograd, has_tangent, one_level, one_level_function
+from samebits._torch.autograd_kernels import below_autograd, kernel_of, one_level_function, without_tangents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from torch import Tensor
 
@@ -28,64 +27,7 @@ if TYPE_CHECKING:
 
 def graph_kernels() -> dict[str, Kernel]:
     """Return the kernels, by name of their op."""
-    return {"cumprod": _kernel(_cumprod_function()), "native_group_norm": _kernel(_group_norm_function())}
-
-
-def _kernel(function: Any) -> Kernel:
-    def run(otherwise: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
-        if any(has_tangent(each) for each in args if isinstance(each, torch.Tensor)):
-            return otherwise()
-        with one_level():
-            return function.apply(*args, *kwargs.values())
-
-    return run
-
-
-# ---- cumprod
-
-
-def _cumprod_function() -> Any:
-    class Cumprod(one_level_function()):  # type: ignore[misc]
-        @staticmethod
-        def forward(ctx: Any, x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-            with below_autograd():
-                result: Tensor = torch.ops.aten.cumprod(x, dim, dtype=dtype)
-            ctx.save_for_backward(x, result)
-            ctx.dim = dim
-            return result
-
-        @staticmethod
-        def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None, None]:
-            x, result = ctx.saved_tensors
-            slope = slope.to(x.dtype)
-            if not torch.is_grad_enabled():
-                return torch.ops.aten.cumprod_backward(slope, x, ctx.dim, result), None, None
-            return _cumprod_gradient(slope, x, ctx.dim), None, None
-
-    return Cumprod
-
-
-def _cumprod_gradient(slope: Tensor, x: Tensor, dim: int) -> Tensor:
-    if x.numel() <= 1 or x.shape[dim] == 1:
-        return slope
-    size = x.shape[dim]
-    parts = [(slope.narrow(dim, at, size - at) * _without(x, at, dim)).sum(dim) for at in range(size)]
-    return torch.stack(parts, dim)
-
-
-def _without(x: Tensor, at: int, dim: int) -> Tensor:
-    """Return the products up to each element from one on, of all elements but that one."""
-    after = x.shape[dim] - at - 1
-    if not after:
-        return x.narrow(dim, 0, at).prod(dim, keepdim=True)
-    later = x.narrow(dim, at + 1, after).cumprod(dim)
-    if not at:
-        return torch.cat([torch.ones_like(x.narrow(dim, 0, 1)), later], dim)
-    before = x.narrow(dim, 0, at).prod(dim, keepdim=True)
-    return torch.cat([before, before.expand_as(later) * later], dim)
-
-
-# ---- group norm
+    return {"native_group_norm": without_tangents(kernel_of(_group_norm_function()))}
 
 
 def _group_norm_function() -> Any:

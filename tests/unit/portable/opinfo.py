@@ -57,7 +57,7 @@ def compare(op: Any, sample: Any, dtype: torch.dtype) -> None:
 
 
 def _run(op: Any, sample: Any) -> list[torch.Tensor]:
-    call = tree_map(_fresh, (sample.input, sample.args, sample.kwargs))
+    call = tree_map(fresh, (sample.input, sample.args, sample.kwargs))
     inputs = [leaf for leaf in tree_leaves(call) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
     out = op(call[0], *call[1], **call[2])
     outs = [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
@@ -70,7 +70,7 @@ def _run(op: Any, sample: Any) -> list[torch.Tensor]:
     return found
 
 
-def _fresh(leaf: Any) -> Any:
+def fresh(leaf: Any) -> Any:
     return (
         leaf.detach().clone().requires_grad_(leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf
     )

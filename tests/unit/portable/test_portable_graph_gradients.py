@@ -1,4 +1,4 @@
-"""Gradients that can be differentiated again: the same bits on all releases of torch, and right ones."""
+"""Gradients of `cumprod` and group norm: the same bits on all releases of torch, and right ones."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.func import grad, hessian, jvp, vmap
 from torch.nn.functional import group_norm
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
+from ways import Passing
 
 import samebits
 from samebits._torch.autograd_kernels import can_override
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
 needs_override = pytest.mark.skipif(not can_override(), reason="this torch has the formulas and keeps them")
 has_formulas = [int(part) for part in torch.__version__.split(".")[:2]] < [2, 14]
-
-
-class Passing(TorchDispatchMode):
-    """A mode as portable mode is one: torch then has one formula for every `cumprod`."""
-
-    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
-        return op(*args, **(kwargs or {}))
 
 
 def wave(shape: tuple[int, ...], rate: float, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -1,0 +1,85 @@
+"""Both ways in which ops come to portable mode give the same bits, and so does a user's mode on top.
+
+Compared are the results, gradients and double gradients of every op of torch's own samples.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import opinfo
+import pytest
+import torch
+from opinfo import op_db
+from torch.utils._pytree import tree_leaves, tree_map
+from ways import by_registration, in_dispatch_mode
+
+from samebits._torch.autograd_kernels import can_override
+from samebits._torch.dispatch_key import can_register
+from samebits.errors import SamebitsError
+
+pytestmark = [
+    pytest.mark.skipif(not can_register() or not can_override(), reason="there is one way in this torch"),
+    pytest.mark.usefixtures("unaudited"),
+]
+
+SAMPLES = 3  # of each op
+UNINITIALIZED = {
+    "empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided",
+}  # fmt: skip
+
+
+def op_name(op: Any) -> str:
+    return f"{op.name} {op.variant_test_name}".strip()
+
+
+@pytest.mark.parametrize("op", [op for op in op_db if op.name not in UNINITIALIZED], ids=op_name)
+def test_every_way_gives_the_same_bits(op):
+    if not op.supports_dtype(torch.float32, "cpu") or op.name.startswith("jiterator"):
+        pytest.skip("not of float32, or not of CPUs")
+    torch.manual_seed(1)
+    samples = list(op.sample_inputs("cpu", torch.float32, requires_grad=op.supports_autograd))
+    for sample in samples[:: max(1, len(samples) // SAMPLES)]:
+        compare(op, sample)
+
+
+def compare(op: Any, sample: Any) -> None:
+    """One sample, unless the op is refused or torch itself cannot run or differentiate it."""
+    try:
+        expected = in_dispatch_mode(lambda: derivatives(op, sample))
+    except (SamebitsError, RuntimeError):
+        return
+    assert by_registration(lambda: derivatives(op, sample)) == [expected] * 2, sample
+
+
+def derivatives(op: Any, sample: Any) -> list[torch.Tensor]:
+    """The results of an op, their gradients, alone and with a graph, and the gradients of the latter."""
+    torch.manual_seed(3)
+    call = tree_map(opinfo.fresh, (sample.input, sample.args, sample.kwargs))
+    given = [leaf for leaf in tree_leaves(call) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    results = tensors_in(sample.output_process_fn_grad(op(call[0], *call[1], **call[2])))
+    sources = [each for each in results if each.requires_grad]
+    if not sources:
+        return comparable(results)
+    slopes = [slope_of(each) for each in sources]
+    alone = torch.autograd.grad(sources, given, slopes, allow_unused=True, retain_graph=True)
+    first = torch.autograd.grad(sources, given, slopes, allow_unused=True, create_graph=True)
+    sources = [each for each in first if each is not None and each.requires_grad]
+    weights = [slope_of(each) for each in sources]
+    second = torch.autograd.grad(sources, given, weights, allow_unused=True) if sources else ()
+    return comparable([*results, *alone, *first, *second])
+
+
+def tensors_in(found: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(found) if isinstance(leaf, torch.Tensor)]
+
+
+def comparable(found: list[torch.Tensor | None]) -> list[torch.Tensor]:
+    given = [each.detach() for each in found if each is not None]
+    return [each for each in given if each.layout == torch.strided and not each.is_complex()]
+
+
+def slope_of(source: torch.Tensor) -> torch.Tensor:
+    """Slopes of both signs, the first one below zero: where zeros are handed out, their signs are seen."""
+    flat = torch.arange(source.numel(), dtype=torch.float64)
+    return (flat * 0.37 + 3).cos().to(source.dtype).view(source.shape)
