@@ -59,6 +59,14 @@ def test_a_script_without_torch_ends_in_order_and_its_record_is_closed(tmp_path)
     assert shown["control"]["portable_run"] == {"numerics": 1, "kernels": None}
 
 
+def test_an_unknown_way_of_dispatch_is_refused_before_the_script_starts(tmp_path):
+    write(tmp_path, "train.py", "open('started', 'w').close()\n")
+    done = samebits("run", "--portable", "train.py", cwd=tmp_path, SAMEBITS_PORTABLE_DISPATCH="wrong")
+    assert done.returncode == 2
+    assert done.stderr.startswith("samebits: SAMEBITS_PORTABLE_DISPATCH=wrong names no way")
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
 @pytest.mark.parametrize("command", ["run", "verify", "resume-check --resume-args=-r"])
 def test_kernels_that_this_machine_lacks_are_refused_before_the_script_starts(tmp_path, command):
     write(tmp_path, "train.py", "open('started', 'w').close()\nimport torch\n")

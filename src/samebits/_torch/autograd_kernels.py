@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits._torch import portable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
@@ -113,9 +115,8 @@ def without_tangents(kernel: Kernel) -> Kernel:
 
 
 def op_named(name: str) -> Any:
-    """Return the op of a name such as `clamp` or `clamp.Tensor`."""
-    base, _, overload = name.partition(".")
-    return getattr(getattr(torch.ops.aten, base), overload or "default")
+    """Return the op of aten of a name such as `clamp` or `clamp.Tensor`."""
+    return portable.op_named(f"aten::{name}")
 
 
 def can_override() -> bool:

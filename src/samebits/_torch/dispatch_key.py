@@ -45,7 +45,9 @@ def can_register() -> bool:
     if not all(hasattr(torch._C, name) for name in _NAMES):
         return False
     library: Any = torch.library.Library
-    return hasattr(library, "fallback")
+    # Without the latter the gradients of some ops would not be ours (_torch/autograd_kernels.py), and torch
+    # computes them in another way than in a dispatch mode.
+    return hasattr(library, "fallback") and hasattr(torch.library, "get_kernel")
 
 
 class Registrations:

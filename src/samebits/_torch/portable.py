@@ -126,6 +126,12 @@ def to_copy(tensor: Tensor, **wanted: Any) -> Tensor:
     return copied
 
 
+def determinant(matrices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Call the op of `torch.linalg.det`: determinants, and the factors and pivots that they come from."""
+    results: tuple[Tensor, Tensor, Tensor] = torch.ops.aten._linalg_det(matrices)
+    return results
+
+
 def unique_ascending(tensor: Tensor, *, inverse: bool, counts: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Call the op of `torch.unique` without `dim`: ascending values, and the other results asked for."""
     results: tuple[Tensor, Tensor, Tensor] = torch.ops.aten._unique2(tensor, True, inverse, counts)

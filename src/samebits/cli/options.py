@@ -17,6 +17,7 @@ from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.interventions.plan import check_interventions, combine, why_not
 from samebits.interventions.table import INTERVENTIONS
 from samebits.portable.backends.library import check_backend
+from samebits.portable.ways import wanted_way
 from samebits.recording.launch import Launch
 from samebits.rng.seeds import MAX_SEED
 from samebits.rng.states import current_rank
@@ -118,11 +119,12 @@ def control_of(options: argparse.Namespace) -> Control | None:
     Raises:
         SamebitsError: options that mean nothing without `--seed` or `--deterministic`; `usage`. A
             digest back end that this machine cannot run; `digest-backend`. With `--portable`, kernels that
-            this machine does not have; `portable-backend`.
+            this machine does not have, `portable-backend`, and an unknown way of dispatch.
     """
     native.check_backend()
     if options.portable:
         check_backend()
+        wanted_way()  # refuses a wrong one
     if options.seed is None:
         _refuse_idle(options)
     if options.seed is None and not options.deterministic:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-import os
 from typing import Any
 
+from samebits._text.variable_names import PORTABLE_DISPATCH
 from samebits._torch.autograd_kernels import modes_of_thread
 from samebits._torch.dispatch_key import can_register, is_inside
 from samebits.errors import SamebitsError
 from samebits.portable._mode import DispatchMode
 from samebits.portable._registration import Registration
-
-DISPATCH_VARIABLE = "SAMEBITS_PORTABLE_DISPATCH"
-_WAYS = ("registration", "mode")
+from samebits.portable.ways import Way, wanted_way
 
 
 class PortableMode:
@@ -37,19 +35,14 @@ def uses_registration() -> bool:
         SamebitsError: if `SAMEBITS_PORTABLE_DISPATCH` is neither `registration` nor `mode`, or asks for
             kernels that this torch does not take.
     """
-    wanted = os.environ.get(DISPATCH_VARIABLE)
-    if wanted not in {None, "", *_WAYS}:
+    wanted = wanted_way()
+    if wanted is Way.REGISTRATION and not can_register():
         raise SamebitsError(
-            f"{DISPATCH_VARIABLE} is {wanted!r}, and {' or '.join(_WAYS)} was expected",
+            f"{PORTABLE_DISPATCH}={wanted} asks for kernels in torch's dispatcher, and this torch takes none "
+            "from Python; expected torch 2.9 or newer; unset the variable, or set it to mode",
             slug="portable-dispatch",
         )
-    if wanted == "registration" and not can_register():
-        raise SamebitsError(
-            f"{DISPATCH_VARIABLE} is `registration`, and this torch takes no kernels from Python: leave the "
-            "variable out, or take a newer torch",
-            slug="portable-dispatch",
-        )
-    return can_register() and wanted != "mode"
+    return can_register() and wanted is not Way.MODE
 
 
 def is_portable() -> bool:

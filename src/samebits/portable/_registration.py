@@ -10,11 +10,10 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from samebits._torch.dispatch_key import Registrations, composite_ops, inside, ops_taken_apart
-from samebits._torch.portable import name_of, op_named
-from samebits.portable import ops
+from samebits._torch.portable import op_named
 from samebits.portable._exact import passing_ops
 from samebits.portable._native_ops import native_kernel, native_ops, switch
-from samebits.portable._plans import Plans, handlers
+from samebits.portable._plans import Plans
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,8 +45,6 @@ def register() -> Registrations:
         registrations.pass_on(name)
     for name in native_ops():
         registrations.set(name, native_kernel(name, _kernel(name)))
-    for name in map(name_of, handlers(ops.families())):
-        registrations.set(name, _kernel(name))
     return registrations
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits._torch.autograd_kernels import below_autograd, kernel_of, one_level_function, without_tangents
+from samebits._torch.portable import determinant
 from samebits.portable.product_gradients import product_gradient
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def _det_function() -> Any:
         @staticmethod
         def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             with below_autograd():
-                found: tuple[Tensor, Tensor, Tensor] = torch.ops.aten._linalg_det(x)
+                found = determinant(x)
             ctx.save_for_backward(x, *found)
             ctx.mark_non_differentiable(*found[1:])
             ctx.set_materialize_grads(False)
