@@ -53,6 +53,7 @@ class Registrations:
         library: Any = torch.library.Library
         self._aten = library("aten", "IMPL")
         self._all = library("_", "IMPL")
+        self._others: dict[str, Any] = {}
 
     def catch_all(self, kernel: Callable[..., Any]) -> None:
         """Have all ops, of every namespace and those that are registered later, call a function.
@@ -71,6 +72,19 @@ class Registrations:
         """
         self._aten.m.impl(name, _KEY, kernel, False)
 
+    def set_outside_aten(self, namespace: str, name: str, kernel: Callable[..., Any]) -> None:
+        """Have an op of another namespace call a function with its arguments.
+
+        Args:
+            namespace: such as `_c10d_functional`.
+            name: without the namespace.
+            kernel: the function.
+        """
+        library: Any = torch.library.Library
+        if namespace not in self._others:
+            self._others[namespace] = library(namespace, "IMPL")
+        self._others[namespace].m.impl(name, _KEY, kernel, False)
+
     def pass_on(self, name: str) -> None:
         """Let an op go on to torch's own kernel as if the key was not there.
 
@@ -80,9 +94,9 @@ class Registrations:
         self._aten.m.impl(name, _KEY, torch.library.fallthrough_kernel, False)
 
 
-def composite_ops() -> frozenset[str]:
-    """Return the ops of aten that torch would make of others at the key, without `aten::`."""
-    return _registered(*_WHOLE)
+def composite_ops(namespace: str = "aten") -> frozenset[str]:
+    """Return the ops of a namespace that torch would make of others at the key, without the namespace."""
+    return _registered(*_WHOLE, namespace=namespace)
 
 
 def ops_taken_apart() -> frozenset[str]:
@@ -90,10 +104,10 @@ def ops_taken_apart() -> frozenset[str]:
     return _registered(_TAKEN_APART)
 
 
-def _registered(*aliases: str) -> frozenset[str]:
+def _registered(*aliases: str, namespace: str = "aten") -> frozenset[str]:
     listed: Any = torch._C._dispatch_get_registrations_for_dispatch_key
     names = [name.partition("::") for alias in aliases for name in listed(alias)]
-    return frozenset(name for space, _, name in names if space == "aten")
+    return frozenset(name for space, _, name in names if space == namespace)
 
 
 def inside() -> AbstractContextManager[object]:

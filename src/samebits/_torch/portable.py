@@ -37,10 +37,10 @@ def op_names() -> list[str]:
     return [name.partition("::")[2] for name in names if name.startswith("aten::")]
 
 
-def op_of(name: str) -> Any:
-    """Return the op of aten of such a name."""
+def op_of(name: str, namespace: str = "aten") -> Any:
+    """Return the op of such a name."""
     base, _, overload = name.partition(".")
-    return getattr(getattr(torch.ops.aten, base), overload or "default")
+    return getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
 
 
 def arguments_of(op: Any) -> Sequence[Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._torch.dispatch_key import Registrations, composite_ops, inside, ops_taken_apart, outside
 from samebits._torch.portable import op_of
 from samebits.portable import ops
+from samebits.portable._collectives import NAMESPACES as COLLECTIVE_NAMESPACES
 from samebits.portable._exact import passing_ops
 from samebits.portable._plans import Plans, handlers
 from samebits.portable._registry import full_name
@@ -48,6 +49,9 @@ def register() -> Registrations:
         registrations.set(name, _kernel(name))
     for name in passing:
         registrations.pass_on(name)
+    for namespace in COLLECTIVE_NAMESPACES:
+        for name in composite_ops(namespace):
+            registrations.set_outside_aten(namespace, name, _kernel(name, namespace))
     return registrations
 
 
@@ -63,20 +67,16 @@ def run_op(op: Any, *args: Any, **kwargs: Any) -> Any:
         return _plans().run(op, args, kwargs, Registration())
 
 
-def _kernel(name: str) -> Callable[..., Any]:
+def _kernel(name: str, namespace: str = "aten") -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
-        return _run_named(name, *args, **kwargs)
+        return run_op(_op(name, namespace), *args, **kwargs)
 
     return run
 
 
-def _run_named(name: str, *args: Any, **kwargs: Any) -> Any:
-    return run_op(_op(name), *args, **kwargs)
-
-
 @functools.cache
-def _op(name: str) -> Any:
-    return op_of(name)  # at the first call: to make all of them takes a tenth of a second
+def _op(name: str, namespace: str) -> Any:
+    return op_of(name, namespace)  # at the first call: to make all of them takes a tenth of a second
 
 
 @functools.cache

@@ -18,7 +18,9 @@ from samebits._runtime.patching import Patches
 from samebits._runtime.processes import start_within
 from samebits._torch.core import COMPILER_RULES, hide_from_compiler
 from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.portable._callbacks import callbacks_within
 from samebits.portable._dispatch import PortableMode
+from samebits.portable._noted_reductions import note_reductions
 from samebits.portable._refusals import refuse_compiled, refuse_op
 from samebits.portable.backends.library import BACKEND_VARIABLE, load
 from samebits.portable.gradients import own_gradients
@@ -92,6 +94,8 @@ class PortableActivation:
             self._patches.set(owner, attribute, _refused_compile(getattr(owner, attribute), name))
         for attribute in past_the_mode():
             self._patches.set(torch, attribute, _refused_call(attribute))
+        note_reductions(self._patches)
+        callbacks_within(self._patches, _in_portable_mode)
         try:
             self._paths.enter_context(layers_op_by_op())
             self._paths.enter_context(own_gradients().held())
@@ -193,9 +197,9 @@ def check_subnormals() -> None:
         )
 
 
-def _in_portable_mode(run: Callable[[], Any]) -> None:
+def _in_portable_mode(run: Callable[[], Any]) -> Any:
     with own_gradients().held(), PortableMode():
-        run()
+        return run()
 
 
 def _watched_flush(setter: Callable[[bool], bool]) -> Callable[[bool], bool]:
