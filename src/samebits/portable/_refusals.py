@@ -8,6 +8,12 @@ from samebits._runtime.frames import FrameRanks, nearest_site
 from samebits.errors import SamebitsError
 
 DOC_PAGE = "docs/reference/portable.md"
+_OF_EIGENVALUES = (
+    "gives eigenvalues of a matrix that need not be symmetric. LAPACK finds them by a QR iteration whose steps "
+    "no specification fixes, so each library has its own bits. torch.linalg.eigh takes symmetric matrices, and "
+    "torch.linalg.svd any"
+)
+_OWN_REASONS = dict.fromkeys(("linalg_eig", "linalg_eigvals", "_linalg_eigvals"), _OF_EIGENVALUES)
 
 
 def refuse_op(op: Any) -> SamebitsError:
@@ -17,7 +23,10 @@ def refuse_op(op: Any) -> SamebitsError:
         op: an `OpOverload`, or a higher-order op.
     """
     namespace = getattr(op, "namespace", "")
-    if namespace == "higher_order":
+    own = _OWN_REASONS.get(str(op).split(".")[1]) if namespace == "aten" else None
+    if own is not None:
+        reason = own
+    elif namespace == "higher_order":
         reason = "is a higher-order op (of compiled code, flex_attention, torch.cond)"
     elif namespace in {"c10d", "_c10d_functional", "_c10d_functional_autograd", "symm_mem", "_dtensor"}:
         reason = "communicates between processes in a way that has no portable values"
