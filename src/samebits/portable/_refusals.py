@@ -9,9 +9,9 @@ from samebits.errors import SamebitsError
 
 DOC_PAGE = "docs/reference/portable.md"
 _OF_EIGENVALUES = (
-    "gives eigenvalues of a matrix that need not be symmetric. LAPACK finds them by a QR iteration whose steps "
-    "no specification fixes, so each library has its own bits. torch.linalg.eigh takes symmetric matrices, and "
-    "torch.linalg.svd any"
+    "gives eigenvalues of a matrix that need not be symmetric. LAPACK finds them by a QR iteration whose "
+    "steps no specification fixes, so each library has its own bits. torch.linalg.eigh takes symmetric "
+    "matrices, and torch.linalg.svd any"
 )
 _OWN_REASONS = dict.fromkeys(("linalg_eig", "linalg_eigvals", "_linalg_eigvals"), _OF_EIGENVALUES)
 
