@@ -86,6 +86,14 @@ REDUCTIONS = """
         import torch.distributed._functional_collectives as functional
         y = functional.all_reduce(torch.full((2,), 1.0 + rank), "avg", dist.group.WORLD)
         equal("functional", y + 0, torch.full((2,), 2.0))
+        places = torch.tensor([[rank, 2, 2, 4]])
+        values = torch.randn(4, 3, generator=torch.Generator().manual_seed(rank))
+        if rank == 1:
+            places, values = places[:, :0], values[:0]
+        sparse = torch.sparse_coo_tensor(places, values, (5, 3), check_invariants=False)
+        parts = all_ranks(sparse.to_dense())
+        dist.all_reduce(sparse)
+        equal("sparse", sparse.to_dense(), functools.reduce(operator.add, parts))
         try:
             dist.all_reduce(torch.ones(2, dtype=torch.int64), R.AVG)
         except samebits.errors.SamebitsError as error:
@@ -134,6 +142,17 @@ TRAINING = """
             optimizer.step()
         return str(samebits.digest([p.full_tensor().detach() for p in net.parameters()]))
 
+    def sparse():
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Embedding(12, 4, sparse=True), torch.nn.Linear(4, 2))
+        model = DDP(net)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(2):
+            model(torch.arange(5) * (1 + rank) + step).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        return str(samebits.digest(net.state_dict()))
+
     power = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2)
     found = {
         "plain": train(),
@@ -143,6 +162,7 @@ TRAINING = """
         "hook": train((None, default_hooks.allreduce_hook)),
         "power": train((power, powerSGD_hook.powerSGD_hook)),
         "sharded": sharded(),
+        "sparse": sparse(),
     }
     with open(f"found-{rank}.json", "w") as file:
         json.dump(found, file)
@@ -187,7 +207,7 @@ def test_the_bits_of_a_training_depend_on_no_bucket_and_no_way_of_dispatch(tmp_p
         found += facts(tmp_path, "found", 2)
     assert found[1:] == found[:1] * 3
     assert {found[0][name] for name in ("buckets", "unused", "views")} == {found[0]["plain"]}
-    assert len({found[0][name] for name in ("plain", "power", "sharded")}) == 3
+    assert len({found[0][name] for name in ("plain", "power", "sharded", "sparse")}) == 4
 
 
 def test_another_backend_than_gloo_is_refused(tmp_path):

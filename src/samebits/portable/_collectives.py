@@ -33,6 +33,7 @@ from samebits.portable._refusals import (
 )
 from samebits.portable._scan import first_off_cpu
 from samebits.portable.kernels.rank_order import can_reduce, reduced
+from samebits.portable.ops.sparse import coalesce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -155,10 +156,13 @@ class _Gathered:
     rows: Tensor
     future: Any
 
+    def parts(self) -> list[Tensor]:
+        """Return the ranks' tensors."""
+        return [row.view(self.like.dtype).view(self.like.shape) for row in self.rows]
+
     def reduced(self, name: str) -> Tensor:
         """Return the reduction of the ranks' tensors."""
-        parts = [row.view(self.like.dtype).view(self.like.shape) for row in self.rows]
-        return reduced(name, parts)
+        return reduced(name, self.parts())
 
 
 def _rows(call: _Call, like: Tensor) -> Tensor:
@@ -211,7 +215,36 @@ def _all_reduce(call: _Call) -> Any:
     if call.given.get("sparse_indices") is not None:
         raise refuse_sparse(call.op)
     tensors = call.given["tensors"]
+    if len(tensors) == 1 and tensors[0].layout == torch.sparse_coo and call.reduction == "SUM":
+        return tensors, _sparse_sum(call, tensors[0])
     return tensors, _all_reduced(call, tensors)
+
+
+def _sparse_sum(call: _Call, tensor: Tensor) -> Any:
+    """Sum COO tensors: the entries of all ranks in their order, coalesced. The sum is there at once."""
+    whole = coalesce(tensor)
+    counts = [int(count) for count in _waited(call, torch.tensor([whole._nnz()]))]
+    index, values = whole._indices().t(), whole._values()
+    indices = _cut(_waited(call, _lengthened(index, max(counts))), counts)
+    stored = _cut(_waited(call, _lengthened(values, max(counts))), counts)
+    both = torch.sparse_coo_tensor(indices.t(), stored, tensor.shape, check_invariants=False)
+    tensor.copy_(coalesce(both))
+    return handle_after(finished(), lambda: [tensor])
+
+
+def _lengthened(rows: Tensor, count: int) -> Tensor:
+    return torch.cat([rows, rows.new_zeros((count - rows.shape[0], *rows.shape[1:]))])
+
+
+def _waited(call: _Call, tensor: Tensor) -> list[Tensor]:
+    """Return the tensor of each rank."""
+    gathered = _gathered(call, tensor)
+    gathered.future.wait()
+    return gathered.parts()
+
+
+def _cut(parts: Sequence[Tensor], counts: Sequence[int]) -> Tensor:
+    return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])
 
 
 def _all_reduce_coalesced(call: _Call) -> Any:
