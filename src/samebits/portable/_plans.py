@@ -11,6 +11,7 @@ import torch
 from samebits._runtime.frames import calling_frame
 from samebits._torch.portable import can_decompose, function_of
 from samebits.portable import ops
+from samebits.portable._collectives import NAMESPACES, collective_plan
 from samebits.portable._exact import SPARSE, Condition, base_name, exactness_of
 from samebits.portable._handling import (
     bits_of,
@@ -51,6 +52,10 @@ Plan = Callable[[tuple[Any, ...], dict[str, Any], Any], Any]
 
 Families = tuple[Any, ...]
 _PASSING_NAMESPACES = frozenset({"profiler"})
+_PASSING_OPS = frozenset(  # of `fully_shard`: they copy into and out of the buffers that are sent
+    f"fsdp.{name}.default"
+    for name in ("all_gather_copy_in", "chunk_cat", "chunk_cat_mixed_dtype", "split_with_sizes_copy")
+)
 
 
 @functools.cache
@@ -84,8 +89,10 @@ def plan_of(op: Any, families: Families) -> Plan:
         families: modules of handlers.
     """
     namespace = getattr(op, "namespace", "")
-    if namespace in _PASSING_NAMESPACES:
+    if namespace in _PASSING_NAMESPACES or str(op) in _PASSING_OPS:
         return _passed_on(op)
+    if namespace in NAMESPACES:
+        return collective_plan(op)
     if namespace != "aten":
         return _decomposed(op) if can_decompose(op) else _refused(op)
     exactness = exactness_of(op)

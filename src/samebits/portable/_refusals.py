@@ -8,6 +8,12 @@ from samebits._runtime.frames import FrameRanks, nearest_site
 from samebits.errors import SamebitsError
 
 DOC_PAGE = "docs/reference/portable.md"
+_OF_EIGENVALUES = (
+    "gives eigenvalues of a matrix that need not be symmetric. LAPACK finds them by a QR iteration whose "
+    "steps no specification fixes, so each library has its own bits. torch.linalg.eigh takes symmetric "
+    "matrices, and torch.linalg.svd any"
+)
+_OWN_REASONS = dict.fromkeys(("linalg_eig", "linalg_eigvals", "_linalg_eigvals"), _OF_EIGENVALUES)
 
 
 def refuse_op(op: Any) -> SamebitsError:
@@ -17,10 +23,13 @@ def refuse_op(op: Any) -> SamebitsError:
         op: an `OpOverload`, or a higher-order op.
     """
     namespace = getattr(op, "namespace", "")
-    if namespace == "higher_order":
+    own = _OWN_REASONS.get(str(op).split(".")[1]) if namespace == "aten" else None
+    if own is not None:
+        reason = own
+    elif namespace == "higher_order":
         reason = "is a higher-order op (of compiled code, flex_attention, torch.cond)"
-    elif namespace == "c10d":
-        reason = "communicates between processes, which is not portable yet"
+    elif namespace in {"c10d", "_c10d_functional", "_c10d_functional_autograd", "symm_mem", "_dtensor"}:
+        reason = "communicates between processes in a way that has no portable values"
     elif namespace not in {"aten", "prims"}:
         reason = f"is an op of {namespace}, which is not proven to give the same bits everywhere"
     else:
@@ -68,6 +77,36 @@ def refuse_sparse(op: Any) -> SamebitsError:
         f"{op}{script_line()} of a sparse tensor has no portable kernel: make it dense there (`to_dense`), "
         f"or run without portable mode ({DOC_PAGE})",
         slug="portable-tensor",
+    )
+
+
+def refuse_backend(op: Any, backend: str) -> SamebitsError:
+    """Return the error for processes that communicate by something else than gloo.
+
+    Args:
+        op: an op that communicates.
+        backend: what they communicate by; empty where there is nothing for the CPU.
+    """
+    return SamebitsError(
+        f"{op}{script_line()} communicates by {backend or 'nothing that takes tensors in CPU memory'}: "
+        "portable mode knows what gloo does, and no other backend; call "
+        f"torch.distributed.init_process_group('gloo'), or run without portable mode ({DOC_PAGE})",
+        slug="portable-op",
+    )
+
+
+def refuse_reduction(op: Any, reduction: str, dtype: Any) -> SamebitsError:
+    """Return the error for a reduction over ranks that is not defined.
+
+    Args:
+        op: an op that communicates.
+        reduction: such as `AVG`.
+        dtype: of the tensors.
+    """
+    return SamebitsError(
+        f"{op}{script_line()} with ReduceOp.{reduction} of {dtype} is not defined in portable mode: use "
+        f"another reduction or dtype there, or run without portable mode ({DOC_PAGE})",
+        slug="portable-op",
     )
 
 

@@ -15,12 +15,14 @@ import torch
 from samebits._runtime.patching import Patches
 from samebits._runtime.processes import start_within
 from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.portable._callbacks import callbacks_within
 from samebits.portable._compilers import (
     compiled_code_runs_eagerly,
     hide_from_loaded_compiler,
     refused_compile,
 )
 from samebits.portable._dispatch import PortableMode, uses_registration
+from samebits.portable._noted_reductions import note_reductions
 from samebits.portable._refusals import refuse_op
 from samebits.portable.backends.library import BACKEND_VARIABLE, load
 from samebits.portable.gradients import own_gradients
@@ -93,6 +95,8 @@ class PortableActivation:
             self._patches.set(owner, attribute, refused_compile(getattr(owner, attribute), name))
         for attribute in past_the_mode():
             self._patches.set(torch, attribute, _refused_call(attribute))
+        note_reductions(self._patches)
+        callbacks_within(self._patches, _in_portable_mode)
         try:
             self._paths.enter_context(layers_op_by_op())
             if uses_registration():
@@ -180,9 +184,9 @@ def check_subnormals() -> None:
         )
 
 
-def _in_portable_mode(run: Callable[[], Any]) -> None:
+def _in_portable_mode(run: Callable[[], Any]) -> Any:
     with own_gradients().held(), PortableMode():
-        run()
+        return run()
 
 
 def _watched_flush(setter: Callable[[bool], bool]) -> Callable[[bool], bool]:

@@ -15,6 +15,7 @@ from samebits._torch.portable import overload_name, schema_name
 from samebits.errors import SamebitsError
 from samebits.portable import _exact
 from samebits.portable._mode import DispatchMode
+from samebits.portable._noted_reductions import note_reductions
 from samebits.portable._plans import handlers
 from samebits.portable._registry import declared, declared_sparse
 from samebits.portable.activation import layers_op_by_op, past_the_mode, refused_function
@@ -154,6 +155,7 @@ class CollectingMode(DispatchMode):
 def _noted_calls(mode: CollectingMode) -> Iterator[None]:
     """Note calls of the functions that no dispatch mode sees and that portable mode refuses by name."""
     patches = Patches()
+    note_reductions(patches)
     for name in past_the_mode():
         patches.set(torch, name, _noted(mode, name, getattr(torch, name)))
     try:

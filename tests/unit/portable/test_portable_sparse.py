@@ -264,7 +264,6 @@ def test_integers_are_torchs_own():
 
 REFUSED = {
     "two sparse": lambda t, d: torch.sparse.mm(t, t.t()),
-    "softmax": lambda t, d: torch.sparse.softmax(t, 1),
     "elementwise product of two": lambda t, d: t.coalesce() * t.coalesce(),
     "power": lambda t, d: t.coalesce().pow(2),
     "integers of floats": lambda t, d: t.to(torch.int64),
@@ -334,3 +333,37 @@ def test_a_batch_of_compressed_tensors_is_refused_by_the_name_of_the_op(layout):
 
     assert str(caught.value).startswith("aten::_to_dense at ")
     assert f"of a batch of {layout} tensors has no portable kernel" in str(caught.value)
+
+
+@pytest.mark.parametrize("function", [torch.sparse.softmax, torch.sparse.log_softmax])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_softmax_of_what_is_stored(function, dim):
+    """Forward and backward, over sparse dimensions and a dense one."""
+    weights = dense(ROWS, COLUMNS, 3, dtype=torch.float64)
+
+    def run(tensor):
+        out = function(tensor, dim)
+        (out.to_dense() * weights).sum().backward()
+        return out.to_dense().detach(), tensor.grad.to_dense()
+
+    tensors = [stored(torch.float64, dense=(3,)).requires_grad_() for _ in range(2)]
+    plain = run(tensors[0])
+    with PortableMode():
+        ours = run(tensors[1])
+    assert plain[1].abs().max() > 0.1
+    torch.testing.assert_close(ours, plain, rtol=1e-12, atol=1e-12)
+
+
+def test_softmax_adds_the_entries_of_a_row_in_their_order():
+    tensor = stored().coalesce()
+    expected = []
+    with PortableMode():
+        found = torch.sparse.softmax(tensor, 1)
+        for row in tensor.indices()[0].unique().tolist():
+            values = tensor.values()[tensor.indices()[0] == row]
+            powers = (values - values.max()).exp().numpy()
+            total = np.float32(0)
+            for power in powers:
+                total += power
+            expected.append(powers / total)
+    assert found.values().numpy().tobytes() == np.concatenate(expected).tobytes()
