@@ -6,9 +6,14 @@ never heard of among it, so that nothing computes that is neither portable nor r
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from importlib.machinery import ExtensionFileLoader
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from samebits._runtime.patching import Patches
 from samebits._torch.dispatch_key import Registrations, composite_ops, inside, ops_taken_apart
 from samebits._torch.portable import op_named
 from samebits.portable._exact import passing_ops
@@ -16,7 +21,7 @@ from samebits.portable._native_ops import native_kernel, native_ops, switch
 from samebits.portable._plans import Plans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 class Registration:
@@ -52,6 +57,28 @@ def close_composites(registrations: Registrations) -> None:
     """Catch the ops that `catch_all` does not reach, of libraries that were loaded meanwhile too."""
     for name in composite_ops():
         registrations.set(name, _kernel(name))
+
+
+@contextlib.contextmanager
+def following_libraries() -> Iterator[None]:
+    """Return a context in which ops of C++ libraries are caught when they are loaded, in all threads."""
+    patches = Patches()
+    for owner, name in ((ExtensionFileLoader, "exec_module"), (torch.ops, "load_library")):
+        patches.set(owner, name, _then_closed(getattr(owner, name)))
+    try:
+        yield
+    finally:
+        patches.restore()
+
+
+def _then_closed(load: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(load)
+    def load_and_close(*args: Any, **kwargs: Any) -> Any:
+        loaded = load(*args, **kwargs)
+        close_composites(register())
+        return loaded
+
+    return load_and_close
 
 
 def run_op(op: Any, *args: Any, **kwargs: Any) -> Any:

@@ -24,6 +24,7 @@ from samebits.portable._compilers import (
 from samebits.portable._dispatch import PortableMode, uses_registration
 from samebits.portable._noted_reductions import note_reductions
 from samebits.portable._refusals import refuse_op
+from samebits.portable._registration import following_libraries
 from samebits.portable.backends.library import BACKEND_VARIABLE, load
 from samebits.portable.gradients import own_gradients
 
@@ -101,6 +102,7 @@ class PortableActivation:
             self._paths.enter_context(layers_op_by_op())
             if uses_registration():
                 self._paths.enter_context(compiled_code_runs_eagerly())
+                self._paths.enter_context(following_libraries())
             self._paths.enter_context(own_gradients().held())
             mode.__enter__()
         except BaseException:

@@ -1,0 +1,179 @@
+"""Portable mode in torch's dispatcher: who comes there, who does not, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import threading
+from importlib.machinery import ExtensionFileLoader
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from samebits._torch import dispatch_key
+from samebits.errors import SamebitsError
+from samebits.portable import _registration
+from samebits.portable._dispatch import PortableMode, is_portable, uses_registration
+from samebits.portable._native_ops import switch
+from samebits.portable.activation import PortableActivation
+
+pytestmark = pytest.mark.skipif(not uses_registration(), reason="this torch takes no kernels from Python")
+
+
+@pytest.fixture(autouse=True)
+def audited() -> None:
+    """No audit: portable mode as a script has it."""
+
+
+def keys() -> tuple[int, int]:
+    """Which keys this thread includes and excludes."""
+    return dispatch_key._keys_of_thread()
+
+
+def test_the_keys_of_a_thread_are_put_back():
+    """After blocks in blocks, errors, refusals inside handlers, and in a generator that is left alone."""
+    before = keys()
+    x = torch.rand(3)
+    with PortableMode():
+        inside = keys()
+        assert inside != before
+        with pytest.raises(SamebitsError):
+            torch.special.ndtri(x)
+        with pytest.raises(RuntimeError):
+            x @ torch.rand(4)
+        assert keys() == inside
+        with PortableMode(), pytest.raises(ZeroDivisionError):
+            print(1 / 0)
+        assert keys() == inside
+    assert keys() == before
+
+
+def test_handlers_see_torch_as_in_a_dispatch_mode():
+    """Past autograd, with their own thread's keys."""
+    seen = []
+    x = torch.rand(3, requires_grad=True)
+
+    def handler(op: Any, args: Any, kwargs: Any, again: Any) -> torch.Tensor:
+        seen.append((is_portable(), (x * 2).requires_grad))
+        with again:
+            seen.append((is_portable(), torch.is_grad_enabled()))
+        return x.detach().clone()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_registration._plans(), "run", handler, raising=False)
+        with PortableMode():
+            torch.special.ndtri(x)
+    assert seen == [(False, False), (True, True)]
+
+
+def test_both_switches_do_the_same():
+    """That of C, where it works, and that of Python."""
+    with PortableMode():
+        before, states = keys(), []
+        for each in (switch(), dispatch_key.slow_switch()):
+            state = each.leave()
+            states.append(keys())
+            each.return_to(state)
+            assert keys() == before
+    assert states[0] == states[1]
+
+
+def test_a_thread_that_is_outside_is_left_alone():
+    """Its kernels are torch's, while another thread is inside."""
+    x = torch.rand(70, 300)
+    plain, found = (x @ x.t()).tanh(), []
+    with PortableMode():
+        thread = threading.Thread(target=lambda: found.append((x @ x.t()).tanh()))
+        thread.start()
+        thread.join()
+    assert torch.equal(found[0], plain)
+
+
+def test_a_mode_of_the_script_sees_its_ops_and_changes_no_bits():
+    """Whichever was entered first; it sees none of the ops that kernels call."""
+    model = nn.Sequential(nn.Linear(30, 40), nn.GELU(), nn.LayerNorm(40), nn.Linear(40, 3))
+    x = torch.rand(9, 30)
+
+    def gradients() -> list[torch.Tensor]:
+        return list(torch.autograd.grad(model(x).square().sum(), list(model.parameters())))
+
+    with FlopCounterMode(display=False) as plain:
+        gradients()
+    with PortableMode():
+        expected = gradients()
+        with FlopCounterMode(display=False) as inner:
+            found = gradients()
+    with FlopCounterMode(display=False) as outer, PortableMode():
+        also = gradients()
+    assert inner.get_total_flops() == outer.get_total_flops() == plain.get_total_flops()
+    for one, other, third in zip(expected, found, also, strict=True):
+        assert torch.equal(one, other)
+        assert torch.equal(one, third)
+
+
+class Names(TorchDispatchMode):
+    """Notes the ops."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_sees_what_it_sees_without_portable_mode():
+    x, w = torch.rand(2, 4, 4)
+    w.requires_grad_()
+
+    def compute() -> None:
+        torch.nn.functional.cross_entropy((x @ w).relu(), torch.arange(4)).backward()
+
+    with Names() as plain:
+        compute()
+    with PortableMode(), Names() as ours:
+        compute()
+    assert ours.seen == plain.seen
+
+
+def test_autograd_works_for_the_thread_that_is_inside():
+    """Also from a thread that starts `backward` for it, with hooks."""
+    w = torch.rand(60, 60, requires_grad=True)
+    seen = []
+    w.register_hook(lambda gradient: seen.append(is_portable()) or gradient)
+    with PortableMode():
+        (w @ w).exp().sum().backward()
+        (w @ w).exp().sum().backward()
+    assert seen == [True, True]
+
+
+@pytest.mark.parametrize("alias", ["CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional"])
+def test_ops_of_a_library_that_is_loaded_later_are_caught(monkeypatch, alias):
+    """Those whose kernel is for all devices too, which the dispatcher would run without asking."""
+    library = torch.library.Library("samebits_test", "FRAGMENT")
+    name = f"of_all_{alias.lower()}"
+    with PortableActivation():
+        library.define(f"{name}(Tensor x) -> Tensor")
+        library.impl(name, lambda x: x.numpy() * 2, alias)
+        monkeypatch.setattr(dispatch_key, "_made_in_python", frozenset)  # as if it was of C++
+        _registration._then_closed(lambda: None)()
+        with pytest.raises(SamebitsError, match=name):
+            getattr(torch.ops.samebits_test, name)(torch.ones(2))
+
+
+def test_loading_a_library_looks_for_its_ops(monkeypatch):
+    """An extension module, or a library of ops."""
+    closed = []
+    monkeypatch.setattr(_registration, "close_composites", lambda _: closed.append(True))
+    before = ExtensionFileLoader.exec_module
+    with _registration.following_libraries():
+        assert ExtensionFileLoader.exec_module is not before
+        with pytest.raises(OSError, match="no_such"):
+            torch.ops.load_library("no_such_library.so")
+        assert not closed
+        _registration._then_closed(lambda: None)()
+    assert closed == [True]
+    assert ExtensionFileLoader.exec_module is before
