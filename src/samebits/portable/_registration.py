@@ -75,7 +75,8 @@ def _then_closed(load: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(load)
     def load_and_close(*args: Any, **kwargs: Any) -> Any:
         loaded = load(*args, **kwargs)
-        close_composites(register())
+        if register.cache_info().currsize:  # else it will be, and may be loading this
+            close_composites(register())
         return loaded
 
     return load_and_close
