@@ -1,5 +1,7 @@
 """Runs every exact op of torch and prints digests of what each got and gave, for test_portable_exact.py.
 
+Portable mode is a dispatch mode here, so that torch computes all of them.
+
 Prints one JSON object: {part: {op: {digest of inputs: digest of outputs}}}. The parts are `1` and `2` (the
 same calls with so many threads), `small` (not shared out) and `planted` (wrong entries of the list).
 """
@@ -22,8 +24,8 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from samebits.errors import SamebitsError
 from samebits.portable import _exact, ops
-from samebits.portable._dispatch import PortableMode
 from samebits.portable._exact import base_name
+from samebits.portable._mode import DispatchMode
 from samebits.portable.ops.sparse import entries_of
 
 if TYPE_CHECKING:
@@ -131,7 +133,7 @@ def refill(value: Any, numbers: np.random.Generator) -> Any:
     return value
 
 
-def run_samples(watch: Watch, mode: PortableMode) -> None:
+def run_samples(watch: Watch, mode: DispatchMode) -> None:
     """Samples of torch's own tests, of every op that portable mode can run."""
     numbers = np.random.default_rng(5)
     for info in op_db:
@@ -152,7 +154,7 @@ def run_samples(watch: Watch, mode: PortableMode) -> None:
                     continue  # some samples do not bear other numbers
 
 
-def drawn_samples(info: Any, dtype: torch.dtype, mode: PortableMode) -> list[Any]:
+def drawn_samples(info: Any, dtype: torch.dtype, mode: DispatchMode) -> list[Any]:
     """Drawn in portable mode: torch's own random numbers are others with other instructions."""
     torch.manual_seed(1)
     np.random.seed(1)
@@ -211,7 +213,7 @@ def run_unary(names: Iterable[str], a: torch.Tensor) -> None:
 def run_planted(watch: Watch) -> None:
     """Ops that do not belong on the list, as if they were on it and no handler stood before them."""
     listed = patch.object(_exact, "_TORCHS_OWN", _exact._TORCHS_OWN | set(PLANTED))
-    with listed, patch.object(ops, "families", tuple), PortableMode(), watch:
+    with listed, patch.object(ops, "families", tuple), DispatchMode(), watch:
         for dtype in (torch.float32, torch.float64):
             run_unary(PLANTED, values(40001, dtype))
 
@@ -373,7 +375,7 @@ def main() -> None:
     """What threads would share out with one and with two, all else once."""
     warnings.simplefilter("ignore")
     parts: dict[str, Watch] = defaultdict(Watch)
-    mode = PortableMode()
+    mode = DispatchMode()
     for threads in (2, 1):
         torch.set_num_threads(threads)
         with mode, parts[str(threads)]:
