@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import struct
+import warnings
 from collections.abc import Callable  # noqa: TC003 - NamedTuple looks at its types
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,6 +38,9 @@ _NAMES = (
 _KEYS_OF_THREAD = "_ZN3c104impl26raw_local_dispatch_key_setE"
 _WHOLE = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 _TAKEN_APART = "CompositeImplicitAutograd"
+_CPU = "CPU"
+_CHOOSER = "BackendSelect"
+"""Where torch sends ops that make tensors, straight on to the kernels of the device that they name."""
 
 
 @functools.cache
@@ -91,6 +95,23 @@ class Registrations:
         """
         self.set(name, torch.library.fallthrough_kernel)
 
+    def set_factory(self, name: str, kernel: Callable[..., Any]) -> None:
+        """Have an op that makes tensors call a function, in threads that are inside.
+
+        Args:
+            name: of the op.
+            kernel: the function.
+        """
+        own = torch.library.get_kernel(name, _CHOOSER)
+
+        def run(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+            return kernel(*args, **kwargs) if is_inside() else own.call_boxed(keyset, *args, **kwargs)
+
+        namespace, _, rest = name.partition("::")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=r"(?s).*[Oo]verriding a previously registered kernel")
+            self._library(namespace).m.impl(rest, _CHOOSER, run, True)
+
     def _library(self, namespace: str) -> Any:
         if namespace not in self._libraries:
             library: Any = torch.library.Library
@@ -98,17 +119,23 @@ class Registrations:
         return self._libraries[namespace]
 
 
-def composite_ops() -> frozenset[str]:
-    """Return the ops whose kernel is for all devices, which torch would run at the key: they may call others.
+def factory_ops() -> frozenset[str]:
+    """Return the ops that make tensors of nothing, which do not come to the key."""
+    return _registered(_CHOOSER)
 
-    Those that Python code registered are left out: its ops come to the key one by one.
+
+def composite_ops() -> frozenset[str]:
+    """Return the ops that have a kernel for all devices, which torch would run at the key.
+
+    It may compute by itself. Those that Python code registered are left out: its ops come one by one.
     """
-    return _registered(*_WHOLE) - _made_in_python()
+    with_two = _registered(_TAKEN_APART) & _registered(_CPU)
+    return (_registered(*_WHOLE) | with_two) - _made_in_python()
 
 
 def ops_taken_apart() -> frozenset[str]:
     """Return the ops that torch makes of others before they come to any kernel."""
-    return _registered(_TAKEN_APART)
+    return _registered(_TAKEN_APART) - _registered(_CPU)
 
 
 def _registered(*aliases: str) -> frozenset[str]:

@@ -210,6 +210,11 @@ def _passes(name: str, bases: frozenset[str]) -> bool:
     namespace, _, overload = name.partition("::")
     if namespace != "aten":
         return namespace == "prims"
-    base = overload.partition(".")[0]
+    return base_of(name) in bases and overload not in _OTHER_OVERLOADS
+
+
+def base_of(name: str) -> str:
+    """Return the base name of an op by its whole name: `add` of `aten::add_.Tensor`."""
+    base = name.partition("::")[2].partition(".")[0]
     in_place = base.endswith("_") and not base.endswith("__")
-    return (base[:-1] if in_place else base) in bases and overload not in _OTHER_OVERLOADS
+    return base[:-1] if in_place else base

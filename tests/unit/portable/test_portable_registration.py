@@ -13,10 +13,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from samebits._torch import dispatch_key
+from samebits._torch.portable import name_of
 from samebits.errors import SamebitsError
-from samebits.portable import _registration
+from samebits.portable import _registration, ops
 from samebits.portable._dispatch import PortableMode, is_portable, uses_registration
-from samebits.portable._native_ops import switch
+from samebits.portable._exact import base_of
+from samebits.portable._mode import DispatchMode
+from samebits.portable._native_ops import left_to_handlers, switch
+from samebits.portable._plans import handlers
 from samebits.portable.activation import PortableActivation
 
 pytestmark = pytest.mark.skipif(not uses_registration(), reason="this torch takes no kernels from Python")
@@ -163,6 +167,30 @@ def test_ops_of_a_library_that_is_loaded_later_are_caught(monkeypatch, alias):
         _registration._then_closed(lambda: None)()
         with pytest.raises(SamebitsError, match=name):
             getattr(torch.ops.samebits_test, name)(torch.ones(2))
+
+
+def test_every_factory_with_a_handler_comes_to_it():
+    """Torch sends ops without tensors past the key."""
+    handled = {name_of(op) for op in handlers(ops.families())} & dispatch_key.factory_ops()
+    missed = {base_of(name) for name in handled} - _registration._COMPUTED_FACTORIES
+    assert missed == {"_to_copy"}  # it has a tensor
+    with PortableMode():
+        ours = torch.hann_window(300), torch.kaiser_window(50), torch.logspace(0, 1, 77)
+    with DispatchMode():
+        expected = torch.hann_window(300), torch.kaiser_window(50), torch.logspace(0, 1, 77)
+    for one, other in zip(ours, expected, strict=True):
+        assert torch.equal(one, other)
+    assert torch.equal(torch.arange(5), torch.tensor([0, 1, 2, 3, 4]))
+
+
+def test_ops_with_a_kernel_and_a_composition_are_not_taken_apart(monkeypatch):
+    """`mish_backward` is one: its composition has other bits than its handler."""
+    x, slope = torch.randn(2, 50)
+    backward = torch.ops.aten.mish_backward
+    with DispatchMode():
+        expected = backward(slope, x)
+    with PortableMode(), left_to_handlers():
+        assert torch.equal(backward(slope, x), expected)
 
 
 def test_loading_a_library_looks_for_its_ops(monkeypatch):
