@@ -10,6 +10,7 @@
 #include "batch_norm_kernel.h"
 #include "conv_kernel.h"
 #include "elementwise_kernel.h"
+#include "fft_kernel.h"
 #include "gemm_kernel.h"
 #include "norm_kernel.h"
 #include "optimizer_kernel.h"
