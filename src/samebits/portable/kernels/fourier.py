@@ -202,13 +202,18 @@ def turns(n: int, k: Array) -> Array:
     return np.stack([np.choose(quarters % 4, [pair[part] for pair in turned]) for part in (0, 1)], -1)
 
 
+def whole_spectrum(x: Tensor, dim: int, n: int) -> Tensor:
+    """Return the whole transform of n real numbers from its first half and the middle."""
+    rest = x.narrow(dim, 1, n - n // 2 - 1).flip(dim)
+    return torch.cat([x, torch.conj_physical(rest)], dim)
+
+
 def _mirrored(x: Tensor, dim: int, n: int) -> Tensor:
     """Return the whole spectrum of real numbers; parts that must be 0 are made 0."""
     first = x.narrow(dim, 0, n // 2 + 1).clone()
     for place in {0, n // 2} if n % 2 == 0 else {0}:
         torch.view_as_real(first.select(dim, place))[..., 1] = 0
-    rest = first.narrow(dim, 1, n - n // 2 - 1).flip(dim)
-    return torch.cat([first, torch.conj_physical(rest)], dim)
+    return whole_spectrum(first, dim, n)
 
 
 def _by_convolution(x: Tensor, dim: int, scale: float, *, inverse: bool) -> Tensor:
