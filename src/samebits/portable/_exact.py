@@ -101,7 +101,7 @@ EXACT = COMPARISONS | SINGLE
 
 _BETWEEN_KINDS = _names("_to_sparse _to_sparse_csc _to_sparse_csr copy")
 COMPLEX = (MOVES - _BETWEEN_KINDS) | _names(
-    "eq isinf isnan logical_and logical_not logical_or logical_xor ne neg"
+    "eq isinf isnan logical_and logical_not logical_or logical_xor ne"
 )
 """Ops that compute nothing of complex numbers that could differ."""
 

@@ -38,6 +38,7 @@ def test_all_kinds_are_listed():
     assert ops["cat"].kind == "move"
     assert ops["bitwise_and"].kind == "integer"
     assert ops["mm (sparse)"].section == "Sparse"
+    assert ops["mm (complex)"].section == ops["unfold_backward (complex)"].section == "Complex numbers"
     assert "special_ndtri" not in ops
 
 

@@ -27,6 +27,7 @@ from samebits.portable.ops.conversions import to_integers, unify_nans
 if TYPE_CHECKING:
     from torch import Tensor
 
+SECTION = "Complex numbers"
 Operand = Any  # a tensor or a number
 
 
@@ -97,6 +98,12 @@ def mul(self: Operand, other: Operand) -> Tensor:
 def div(self: Operand, other: Operand) -> Tensor:
     """Compute `aten::div`; a real divisor divides both parts."""
     return divided(*_operands(self, other, "div"))
+
+
+@handles_complex("aten::neg")
+def neg(self: Tensor) -> Tensor:
+    """Compute `aten::neg`: both parts; torch's own does not always change the sign of a zero."""
+    return of_pairs(-torch.view_as_real(self))
 
 
 @handles_complex("aten::addcmul")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     Dims = Sequence[int] | int | None
 
+SECTION = "Complex numbers"
 Factor = Any  # a number
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+SECTION = "Complex numbers"
 _ROOT_HALF = math.sqrt(0.5)
 
 
