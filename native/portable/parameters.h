@@ -35,6 +35,10 @@
 #define SBP_FIELDS_elementwise_binary(X)                                                                              \
     X(whole, function) X(whole, is_f64) X(in, x) X(in, y) X(out, out) X(whole, numel)
 
+/* `numel` complex numbers each, whose parts are next to each other; `out` is other memory. */
+#define SBP_FIELDS_pairs(X)                                                                                           \
+    X(whole, function) X(whole, is_f64) X(in, x) X(in, y) X(out, out) X(whole, numel)
+
 /* `is_single`: whether an input is one value for all outputs. Inputs that a function does not use are any of those that
  * it does. The output may be exactly one of the inputs. */
 #define SBP_FIELDS_activation(X)                                                                                      \
@@ -156,7 +160,7 @@ typedef struct {
 #define SBP_KERNELS(X)                                                                                                \
     X(accumulate) X(activation) X(attention) X(batch_norm) X(batch_norm_gradient) X(channel_norm) X(conv)             \
     X(conv_weight) X(elementwise_binary) X(elementwise_unary) X(fft) X(gemm) X(group_norm) X(group_norm_gradient)     \
-    X(layer_norm) X(layer_norm_weights) X(optimizer) X(random) X(reduce) X(scan) X(softmax) X(sqrt) X(window)
+    X(layer_norm) X(layer_norm_weights) X(optimizer) X(pairs) X(random) X(reduce) X(scan) X(softmax) X(sqrt) X(window)
 
 #define SBP_MEMBER_whole(name) int64_t name;
 #define SBP_MEMBER_real(name) double name;

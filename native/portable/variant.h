@@ -14,6 +14,7 @@
 #include "gemm_kernel.h"
 #include "norm_kernel.h"
 #include "optimizer_kernel.h"
+#include "pairs_kernel.h"
 #include "random_kernel.h"
 #include "root_kernel.h"
 #include "softmax_kernel.h"

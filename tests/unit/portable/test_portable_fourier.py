@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from samebits.portable.backends.library import load
+from samebits.portable.backends.native import NativeBackend
 from samebits.portable.backends.reference import ReferenceBackend
-from samebits.portable.kernels import fourier
+from samebits.portable.kernels import complex_numbers, fourier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,12 +60,31 @@ def values(shape: tuple[int, ...], dtype: torch.dtype, seed: int) -> Tensor:
     return torch.complex(*parts.to(dtype).unbind(-1))
 
 
+@pytest.mark.parametrize("name", complex_numbers.NAMES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_products_and_quotients_have_the_bits_of_the_reference(
+    isa: str, dtype: torch.dtype, name: str
+) -> None:
+    """Of one number after the other, whatever the length."""
+    kernels = load()
+    assert kernels is not None
+    for n in (1, 3, 16, 67, 20001):
+        x, y = values((n,), dtype, 3), values((n,), dtype, 1).roll(1)
+        expected, found = torch.empty_like(x), torch.empty_like(x)
+        ReferenceBackend().pairs(name, x, y, expected)
+        for threads in (1, 2):
+            kernels.set_threads(threads)
+            NativeBackend(kernels).pairs(name, x, y, found)
+            assert same_bits(found, expected)
+
+
 def by_reference(monkeypatch: pytest.MonkeyPatch, name: str, x: Tensor, dim: int) -> Tensor:
     """The same transform without C."""
     for table in (fourier.stages_of, fourier.first_turns, fourier._chirp):
         table.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(fourier, "backend_of", lambda _: ReferenceBackend())
+        patch.setattr(complex_numbers, "backend_of", lambda _: ReferenceBackend())
         patch.setattr("samebits.portable.kernels.elementwise.backend_of", lambda _: ReferenceBackend())
         found = TRANSFORMS[name](x, dim, x.shape[dim])
     for table in (fourier.stages_of, fourier.first_turns, fourier._chirp):

@@ -100,6 +100,9 @@ class Backend(Protocol):
         real numbers goes in or comes out.
         """
 
+    def pairs(self, name: str, x: Tensor, y: Tensor, out: Tensor) -> None:
+        """Compute one of `complex_numbers.NAMES`; all are contiguous, complex64 or complex128."""
+
     def layer_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: ThreeTensors) -> None:
         """Compute `norms.layer_norm` of contiguous rows, into the result, means and reciprocal deviations."""
 

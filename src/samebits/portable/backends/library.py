@@ -66,6 +66,7 @@ class Kernels:
         self.layer_norm = self._bind(p.LayerNorm)
         self.layer_norm_weights = self._bind(p.LayerNormWeights)
         self.optimizer = self._bind(p.Optimizer)
+        self.pairs = self._bind(p.Pairs)
         self.random = self._bind(p.Random)
         self.reduce = self._bind(p.Reduce)
         self.scan = self._bind(p.Scan)

@@ -317,6 +317,17 @@ class Optimizer(NamedTuple):
     each: Steps
 
 
+class Pairs(NamedTuple):
+    """A function of two complex numbers; `out` is other memory."""
+
+    function: int
+    is_f64: bool
+    x: Address
+    y: Address
+    out: Address
+    numel: int
+
+
 class Random(NamedTuple):
     """Random values; `first`: block of the first word; `stream`, `lane`: upper words of the counter."""
 

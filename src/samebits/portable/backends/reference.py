@@ -19,6 +19,7 @@ from samebits.portable.reference import (
     fourier,
     norms,
     optimizer,
+    pairs,
     random,
     reductions,
 )
@@ -151,6 +152,11 @@ class ReferenceBackend:
             values = _fourier(_lines(x, transform), transform, stages, turns)
         outer, _, inner = transform.sizes
         out.copy_(as_tensor(values).view(outer, inner, -1).transpose(1, 2).reshape(out.shape))
+
+    def pairs(self, name: str, x: Tensor, y: Tensor, out: Tensor) -> None:
+        """See `Backend`."""
+        with np.errstate(all="ignore"):
+            out.copy_(as_tensor(getattr(pairs, name)(as_array(x), as_array(y))))
 
     def layer_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: ThreeTensors) -> None:
         """See `Backend`."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.portable.backends import backend_of
 from samebits.portable.kernels.contractions import gemm
 from samebits.portable.kernels.elementwise import binary, unary
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
+
+NAMES = ("product", "quotient")
+"""In the order of native/portable/pairs.h."""
 
 
 def parts(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -60,27 +64,27 @@ def _part(value: Any, at: int) -> Any:
 
 def product(a: Tensor, b: Tensor) -> Tensor:
     """Return a b; at least one of them is complex."""
-    if not (a.is_complex() and b.is_complex()):
-        z, factor = (a, b) if a.is_complex() else (b, a)
-        return of_pairs(torch.view_as_real(z) * factor.unsqueeze(-1))
-    (ar, ai), (br, bi) = parts(a), parts(b)
-    return joined((ar * br).sub_(ai * bi), (ar * bi).add_(ai * br))
+    if a.is_complex() and b.is_complex():
+        return _of_two("product", a, b)
+    z, factor = (a, b) if a.is_complex() else (b, a)
+    return of_pairs(torch.view_as_real(z) * factor.unsqueeze(-1))
 
 
 def divided(a: Tensor, b: Tensor) -> Tensor:
     """Return a / b; at least one of them is complex."""
     if not b.is_complex():
         return of_pairs(torch.view_as_real(a) / b.unsqueeze(-1))
-    ar, ai = parts(a) if a.is_complex() else (a, torch.zeros_like(a))
-    br, bi = parts(b)
-    is_flat = br.abs() >= bi.abs()
-    most, least = torch.where(is_flat, br, bi), torch.where(is_flat, bi, br)
-    zero = most == 0
-    ratio = torch.where(zero, most, least / most)
-    divisor = torch.where(zero, most.abs(), most + least * ratio)
-    real = torch.where(is_flat, ar, ai) + torch.where(is_flat, ai, ar) * ratio
-    imaginary = torch.where(is_flat, ai - ar * ratio, ai * ratio - ar)
-    return joined(real / divisor, imaginary / divisor)
+    return _of_two("quotient", a if a.is_complex() else joined(a, torch.zeros_like(a)), b)
+
+
+def _of_two(name: str, a: Tensor, b: Tensor) -> Tensor:
+    if a.shape != b.shape:
+        a, b = torch.broadcast_tensors(a, b)  # type: ignore[no-untyped-call]
+    a, b = a.contiguous(), b.contiguous()
+    out = torch.empty_like(a)
+    if out.numel():
+        backend_of(out).pairs(name, a, b, out)
+    return out
 
 
 def magnitude(x: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ import torch
 
 from samebits.portable._tensors import as_array
 from samebits.portable.backends import backend_of
+from samebits.portable.kernels.complex_numbers import parts, product
 from samebits.portable.kernels.elementwise import unary
 
 if TYPE_CHECKING:
@@ -222,42 +223,30 @@ def _by_convolution(x: Tensor, dim: int, scale: float, *, inverse: bool) -> Tens
     It is computed in float64 and rounded once.
     """
     n = x.shape[dim]
-    parts = torch.view_as_real(x.movedim(dim, -1).to(torch.complex128))
-    size = 1 << (2 * n - 2).bit_length()
     chirp, spectrum = _chirp(n)
-    real, imaginary = parts.unbind(-1)
-    if inverse:
-        real, imaginary = imaginary, real
-    padded = torch.zeros((*real.shape[:-1], size, 2), dtype=torch.float64)
-    padded[..., :n, 0], padded[..., :n, 1] = _turned_back(real, imaginary, chirp)
-    last = padded.dim() - 2
-    real, imaginary = torch.view_as_real(
-        transform_complex(torch.view_as_complex(padded), last, 1.0, inverse=False)
-    ).unbind(-1)
-    other_real, other_imaginary = spectrum.unbind(-1)
-    product = torch.complex(
-        real * other_real - imaginary * other_imaginary, real * other_imaginary + imaginary * other_real
-    )
-    back = torch.view_as_real(transform_complex(product, last, 1.0 / size, inverse=True)[..., :n])
-    real, imaginary = _turned_back(back[..., 0], back[..., 1], chirp)
-    if inverse:
-        real, imaginary = imaginary, real
-    return torch.complex(real * scale, imaginary * scale).to(x.dtype).movedim(-1, dim).contiguous()
+    given = x.movedim(dim, -1).to(torch.complex128)
+    padded = torch.zeros((*given.shape[:-1], spectrum.numel()), dtype=torch.complex128)
+    padded[..., :n] = product(_exchanged(given) if inverse else given, chirp)
+    last = padded.dim() - 1
+    both = product(transform_complex(padded, last, 1.0, inverse=False), spectrum)
+    found = product(transform_complex(both, last, 1.0 / spectrum.numel(), inverse=True)[..., :n], chirp)
+    scaled = torch.view_as_real(_exchanged(found) if inverse else found) * scale
+    return torch.view_as_complex(scaled).to(x.dtype).movedim(-1, dim).contiguous()
 
 
-def _turned_back(real: Tensor, imaginary: Tensor, chirp: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the products with the conjugates of `chirp`."""
-    cosine, sine = chirp.unbind(-1)
-    return real * cosine + imaginary * sine, imaginary * cosine - real * sine
+def _exchanged(x: Tensor) -> Tensor:
+    """Return complex numbers whose parts have changed places."""
+    real, imaginary = parts(x)
+    return torch.complex(imaginary, real)
 
 
 @functools.lru_cache(16)
 def _chirp(n: int) -> tuple[Tensor, Tensor]:
-    """Return k k / (2 n) of a turn for k below n, and the transform of these around zero."""
+    """Return conjugates of k k / (2 n) of a turn for k below n, and the transform of these around zero."""
     k = np.arange(n)
-    chirp, size = torch.from_numpy(turns(2 * n, k * k % (2 * n))), 1 << (2 * n - 2).bit_length()
-    around = torch.zeros((size, 2), dtype=torch.float64)
+    cosine, sine = (torch.from_numpy(each) for each in np.moveaxis(turns(2 * n, k * k % (2 * n)), -1, 0))
+    chirp, size = torch.complex(cosine, sine), 1 << (2 * n - 2).bit_length()
+    around = torch.zeros(size, dtype=torch.complex128)
     around[:n] = chirp
     around[size - n + 1 :] = chirp[1:].flip(0)
-    spectrum = transform_complex(torch.view_as_complex(around), 0, 1.0, inverse=False)
-    return chirp, torch.view_as_real(spectrum)
+    return torch.complex(cosine, -sine), transform_complex(around, 0, 1.0, inverse=False)
