@@ -167,6 +167,37 @@ def decompositions() -> Iterator[Case]:
             yield Case(f"{find.__name__.removeprefix('linalg_')} of {n}x{n}", job, job, mode=PortableMode())
 
 
+def transforms() -> Iterator[Case]:
+    """Fourier transforms: about as many numbers each, in rows, along columns, and real ones."""
+    mode = PortableMode()
+    for n in (64, 256, 1024, 4096, 16384, 65536, 1000, 1021):
+        rows = max(1, 65536 // n)
+        z, x = torch.randn(rows, n, dtype=torch.complex64), torch.randn(rows, n)
+        for name, job in (
+            ("fft", functools.partial(torch.fft.fft, z)),
+            ("rfft", functools.partial(torch.fft.rfft, x)),
+            ("irfft", functools.partial(torch.fft.irfft, torch.fft.rfft(x), n)),
+        ):
+            yield Case(f"{name} of {rows}x{n}", job, job, mode=mode)
+    image = torch.randn(8, 3, 128, 128)
+    job = functools.partial(torch.fft.rfft2, image)
+    yield Case("rfft2 of 8x3x128x128", job, job, mode=mode)
+
+
+def complex_numbers() -> Iterator[Case]:
+    """Arithmetic and products of complex numbers."""
+    mode = PortableMode()
+    a, b = (torch.randn(256, 1024, dtype=torch.complex64) for _ in range(2))
+    for name, job in (
+        ("sum of 256x1024 and as many", lambda: a + b),
+        ("product of 256x1024 and as many", lambda: a * b),
+        ("quotient of 256x1024 and as many", lambda: a / b),
+        ("magnitude of 256x1024", a.abs),
+        ("256x1024 by 1024x256", lambda: a @ b.mT),
+    ):
+        yield Case(name, job, job, mode=mode)
+
+
 def adam(*, fused: bool) -> torch.optim.Optimizer:
     """An optimizer with one matrix, which has a gradient."""
     weight = torch.nn.Parameter(torch.randn(1024, 1024))
@@ -222,6 +253,8 @@ FAMILIES: dict[str, tuple[str, Callable[[], Iterable[Case]]]] = {
     "elementwise": ("GELU and Adam, target 1.2", elementwise),
     "functions": ("elementary functions, no target", functions),
     "decompositions": ("eigh and svd, no target", decompositions),
+    "transforms": ("Fourier transforms of float32, target 3", transforms),
+    "complex": ("complex numbers, no target", complex_numbers),
     "naive": ("a plain loop in the same order", naive_products),
 }
 """Tables by name. A family of kernels adds its own: a title, and a function that gives its cases."""

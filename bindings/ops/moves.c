@@ -8,9 +8,10 @@ static int is_harmless(PyObject *name, PyObject *value) {
            (value == Py_False && !PyUnicode_CompareWithASCIIString(name, "pin_memory"));
 }
 
+/* `code`: whether it is so for float32 and float64 only. */
 static PyObject *move(const sb_op *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     int32_t dtype;
-    if (count != 1 || !sb_is_dense(args[0], &dtype))
+    if (count != 1 || !sb_is_dense(args[0], &dtype) || (self->code && dtype != sb.float32 && dtype != sb.float64))
         return NULL;
     for (Py_ssize_t i = 0; names && i < PyTuple_Size(names); i++)
         if (!is_harmless(PyTuple_GetItem(names, i), args[count + i]))

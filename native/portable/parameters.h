@@ -35,6 +35,10 @@
 #define SBP_FIELDS_elementwise_binary(X)                                                                              \
     X(whole, function) X(whole, is_f64) X(in, x) X(in, y) X(out, out) X(whole, numel)
 
+/* `numel` complex numbers each, whose parts are next to each other; `out` is other memory. */
+#define SBP_FIELDS_pairs(X)                                                                                           \
+    X(whole, function) X(whole, is_f64) X(in, x) X(in, y) X(out, out) X(whole, numel)
+
 /* `is_single`: whether an input is one value for all outputs. Inputs that a function does not use are any of those that
  * it does. The output may be exactly one of the inputs. */
 #define SBP_FIELDS_activation(X)                                                                                      \
@@ -47,6 +51,14 @@
 
 #define SBP_FIELDS_softmax(X)                                                                                         \
     X(whole, kind) X(whole, is_f64) X(in, x) X(in, gradient) X(out, out) X(whole, rows) X(whole, n)
+
+/* The middle axis of (outer, n, inner) is transformed. `n`: of the real numbers, where there are some. `radices`: of each
+ * stage (int64). `table`: for each stage the cosine and the sine of j / r of a turn, if r is odd, then of j p / (r m) for
+ * each p and each j from 1 on, if m is not 1. `first`: the latter of the first stage, by j, cosines then sines, then by p.
+ * `turns`: cosine and sine of k / n for k up to n / 2. */
+#define SBP_FIELDS_fft(X)                                                                                             \
+    X(whole, kind) X(whole, is_f64) X(whole, is_inverse) X(whole, outer) X(whole, n) X(whole, inner)                  \
+    X(in, x) X(out, out) X(whole, stages) X(in, radices) X(in, table) X(in, first) X(in, turns) X(real, scale)
 
 /* Strides are those of rows, of columns and of the batch. `added` may be missing. */
 #define SBP_FIELDS_gemm(X)                                                                                            \
@@ -147,8 +159,8 @@ typedef struct {
 
 #define SBP_KERNELS(X)                                                                                                \
     X(accumulate) X(activation) X(attention) X(batch_norm) X(batch_norm_gradient) X(channel_norm) X(conv)             \
-    X(conv_weight) X(elementwise_binary) X(elementwise_unary) X(gemm) X(group_norm) X(group_norm_gradient)            \
-    X(layer_norm) X(layer_norm_weights) X(optimizer) X(random) X(reduce) X(scan) X(softmax) X(sqrt) X(window)
+    X(conv_weight) X(elementwise_binary) X(elementwise_unary) X(fft) X(gemm) X(group_norm) X(group_norm_gradient)     \
+    X(layer_norm) X(layer_norm_weights) X(optimizer) X(pairs) X(random) X(reduce) X(scan) X(softmax) X(sqrt) X(window)
 
 #define SBP_MEMBER_whole(name) int64_t name;
 #define SBP_MEMBER_real(name) double name;

@@ -1,4 +1,4 @@
-"""Twenty-two small trainings of every kind that portable mode must give one set of bits for."""
+"""Small trainings of every kind that portable mode must give one set of bits for."""
 
 from __future__ import annotations
 
@@ -446,12 +446,62 @@ def volume() -> Training:
     return plain(model, optimizer, lambda: functional.l1_loss(model(x), y))
 
 
+class Spectral(nn.Module):
+    """A layer of a Fourier neural operator: complex weights for low frequencies, beside a short cut."""
+
+    def __init__(self, channels: int, modes: int) -> None:
+        super().__init__()
+        self.modes, self.beside = modes, nn.Conv2d(channels, channels, 1)
+        scale = 1 / channels**2
+        self.weights = nn.ParameterList(
+            scale * torch.rand(channels, channels, modes, modes, dtype=torch.cfloat) for _ in range(2)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Frequencies of both signs along the first axis."""
+        spectrum, modes = torch.fft.rfft2(x), self.modes
+        out = torch.zeros_like(spectrum)
+        for weight, at in zip(self.weights, (slice(modes), slice(-modes, None)), strict=True):
+            out[:, :, at, :modes] = torch.einsum("bixy,ioxy->boxy", spectrum[:, :, at, :modes], weight)
+        return functional.gelu(torch.fft.irfft2(out, s=x.shape[-2:]) + self.beside(x))
+
+
+def fourier_operator() -> Training:
+    """Fields of two sizes, neither a power of two, SGD with momentum."""
+    fields = [(torch.randn(3, 4, *size), torch.randn(3, 4, *size)) for size in ((12, 15), (14, 37))]
+    model = nn.Sequential(Spectral(4, 3), Spectral(4, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    return plain(model, optimizer, lambda: sum(functional.mse_loss(model(x), y) for x, y in fields))
+
+
+def rotary() -> Training:
+    """Attention with queries and keys turned as complex numbers, of a spectrogram; learnt angles, Adam."""
+    signal, y = torch.randn(4, 240), torch.randn(4, 31, 16)
+    window = torch.linspace(0.1, 1, 30)
+    maps, angles = nn.Linear(16, 48), nn.Parameter(torch.rand(8))
+    model = nn.ModuleList([maps, nn.ParameterList([angles])])
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+
+    def turned(x: Tensor) -> Tensor:
+        turns = torch.outer(torch.arange(31.0), angles)
+        circle = torch.polar(torch.ones_like(turns), turns)
+        return torch.view_as_complex(x.unflatten(-1, (-1, 2))) * circle
+
+    def loss_of() -> Tensor:
+        spectrogram = torch.stft(signal, 30, 8, window=window, return_complex=True)
+        query, key, value = maps(spectrogram.abs().transpose(1, 2)).chunk(3, -1)
+        scores = torch.einsum("bik,bjk->bij", turned(query), turned(key).conj()).real
+        return functional.mse_loss(scores.softmax(-1) @ value, y)
+
+    return plain(model, optimizer, loss_of)
+
+
 TRAININGS: dict[str, Callable[[], Training]] = {
     function.__name__: function
     for function in (
         line_fit, logistic_regression, mlp, lenet, resnet, mobilenet, conv_autoencoder, diffusion, vae, gan,
         gpt, encoder, graph, citations, spectral, word_vectors, speech, metric, policy, mixture,
-        low_precision, volume,
+        low_precision, volume, fourier_operator, rotary,
     )
 } | {
     "lstm": recurrent(nn.LSTM, num_layers=2, dropout=0.2),

@@ -109,6 +109,8 @@ def contents(value: Any) -> bytes:
         return str((value.layout, value.shape)).encode() + contents(places) + contents(numbers)
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return repr(value).encode()
+    if value.is_complex():
+        return b"complex" + contents(torch.view_as_real(value.resolve_conj()))
     if value.is_floating_point():
         value = torch.where(value.isnan(), float("nan"), value)
     flat = torch.empty(value.numel(), dtype=value.dtype).copy_(value.reshape(-1))
@@ -371,6 +373,23 @@ def run_whole_numbers() -> None:
     aten._index_put_impl_(whole.clone(), [torch.tensor([1, 2])], whole[:2])
 
 
+def run_complex(*sizes: int) -> None:
+    """What is passed on for complex numbers, and arithmetic of their parts."""
+    aten = torch.ops.aten
+    for size, dtype in itertools.product(sizes, (torch.float32, torch.float64)):
+        a, b = values(size, dtype), values(size, dtype, 1)
+        z = torch.complex(a, b)
+        pairs = torch.stack([a, b], -1)
+        other = torch.view_as_complex(pairs)
+        aten.view_as_complex_copy(pairs), aten.view_as_real_copy(z), torch.view_as_real(z)
+        for x, y in ((z, other), (z[1:], other[:-1]), (z[::2], other[::2])):
+            aten._conj_physical(x), x.clone().conj_physical_(), aten._conj(x).clone(), aten._conj_copy(x)
+            x + y, x - y, x * y, x / y, -x, x.abs(), x.sgn(), x.reciprocal(), x == y, x != y, x * 0.5
+            torch.cat([x, y.conj()]), torch.where(x == y, x, y), x.flip(0), x.isnan(), x.isinf()
+            x.to(torch.complex64), x.to(torch.complex128), x.imag.clone(), x.real.to(x.dtype)
+        aten._neg_view(a).clone(), aten._neg_view_copy(a)
+
+
 def main() -> None:
     """What threads would share out with one and with two, all else once."""
     warnings.simplefilter("ignore")
@@ -381,9 +400,11 @@ def main() -> None:
         with mode, parts[str(threads)]:
             run_elementwise(40001)
             large = values(40000, torch.float32)
+            run_complex(40001)
             run_large(large, torch.from_numpy(np.random.default_rng(2).permutation(40000)))
     with mode, parts["small"]:
         run_elementwise(1, 3, 8, 17, 31, 46, 67, 1031)  # tails of vectors of all lengths
+        run_complex(1, 3, 8, 17, 31, 46, 67, 1031)
         run_others()
         run_whole_numbers()
         run_sparse()

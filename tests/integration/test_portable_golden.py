@@ -37,7 +37,7 @@ def computed(*names, **variables):
 
 
 def test_the_reference_gives_the_golden_digests():
-    names = ("line_fit", "logistic_regression", "vae", "gan", "graph", "metric")
+    names = ("line_fit", "logistic_regression", "vae", "gan", "graph", "metric", "rotary")
     found = computed(*names, SAMEBITS_PORTABLE_BACKEND="reference")
     assert found == {name: golden()[name] for name in names}
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from samebits._torch.portable import op_names, overload_name, schema_name
+from samebits.portable._tensors import LOW_PRECISION
 
 
 def _names(text: str) -> frozenset[str]:
@@ -21,17 +22,18 @@ def _names(text: str) -> frozenset[str]:
 
 VIEWS = _names(
     """
-    _reshape_alias _unsafe_view alias as_strided detach diagonal expand permute select slice split
-    split_with_sizes squeeze t transpose unbind unfold unsafe_split unsafe_split_with_sizes unsqueeze view
+    _conj _neg_view _reshape_alias _unsafe_view alias as_strided detach diagonal expand permute select slice
+    split split_with_sizes squeeze t transpose unbind unfold unsafe_split unsafe_split_with_sizes unsqueeze
+    view view_as_complex view_as_real
     """
 )
 """Ops that give another view of the same memory."""
 
 COPIES = _names(
     """
-    _chunk_cat _reshape_copy _to_sparse _to_sparse_csc _to_sparse_csr _unsafe_index
-    _unsafe_masked_index alias_copy as_strided_copy
-    as_strided_scatter block_diag cat channel_shuffle clone constant_pad_nd copy detach_copy diag_embed
+    _chunk_cat _conj_copy _conj_physical _neg_view_copy _reshape_copy _to_sparse _to_sparse_csc
+    _to_sparse_csr _unsafe_index _unsafe_masked_index alias_copy as_strided_copy as_strided_scatter block_diag
+    cat channel_shuffle clone complex conj_physical constant_pad_nd copy detach_copy diag_embed
     diagonal_backward diagonal_copy diagonal_scatter embedding expand_copy fill flip gather im2col index
     index_fill index_select lift lift_fresh lift_fresh_copy masked_fill masked_scatter
     masked_scatter_backward masked_select narrow_copy permute_copy pixel_shuffle pixel_unshuffle
@@ -39,7 +41,7 @@ COPIES = _names(
     replication_pad2d replication_pad3d resize resize_as roll rot90 scatter select_backward select_copy
     select_scatter set slice_backward slice_copy slice_scatter split_copy split_with_sizes_copy
     squeeze_copy stack t_copy take transpose_copy tril triu unbind_copy unfold_copy unique_consecutive
-    unsqueeze_copy view_copy where zero
+    unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy where zero
     """
 )
 """Ops that copy elements and compute nothing."""
@@ -52,6 +54,14 @@ FACTORIES = _names(
     """
 )
 """Ops that make tensors."""
+
+COMPUTED_FACTORIES = _names(
+    """
+    arange bartlett_window blackman_window hamming_window hann_window kaiser_window linspace logspace normal
+    rand randint randn randperm
+    """
+)
+"""Ops that make tensors of nothing and have handlers; the others only fill them."""
 
 QUERIES = _names(
     """
@@ -96,6 +106,12 @@ SINGLE = _names(
 
 EXACT = COMPARISONS | SINGLE
 """Ops whose results are the same everywhere."""
+
+_BETWEEN_KINDS = _names("_to_sparse _to_sparse_csc _to_sparse_csr copy")
+COMPLEX = (MOVES - _BETWEEN_KINDS) | _names(
+    "eq isinf isnan logical_and logical_not logical_or logical_xor ne"
+)
+"""Ops that compute nothing of complex numbers that could differ."""
 
 INTEGERS = _names(
     """
@@ -149,6 +165,16 @@ def exactness_of(op: Any) -> Exactness:
     return Exactness(name in _TORCHS_OWN, _CONDITIONS.get(name), name in INTEGERS)
 
 
+def moves_complex(op: Any) -> bool:
+    """Tell whether the bits of torch's own op are the same everywhere for complex numbers.
+
+    Args:
+        op: an `OpOverload` of the namespace `aten`.
+    """
+    overload = f"{base_name(op)}.{overload_name(op).removesuffix('_out')}"
+    return base_name(op) in COMPLEX and overload not in _OTHER_OVERLOADS
+
+
 def _plain_alpha(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:  # noqa: ARG001
     return not kwargs or bool(kwargs.get("alpha", 1) == 1)
 
@@ -167,6 +193,10 @@ def _no_rounding_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return dtype is None or not _is_integral(dtype) or not _is_float(args[0])
 
 
+def _full_precision(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return not any(getattr(each, "dtype", None) in LOW_PRECISION for each in (*args, *kwargs.values()))
+
+
 def _is_float(value: Any) -> bool:
     """Tell whether it is a tensor of floats, or a number that stands for one."""
     return value.dtype.is_floating_point if isinstance(value, torch.Tensor) else isinstance(value, float)
@@ -182,6 +212,8 @@ _CONDITIONS: dict[str, Condition] = {
     "rsub": _rsub,
     "copy": _no_rounding_copy,
     "_to_copy": _no_rounding_to,
+    "complex": _full_precision,
+    "view_as_complex": _full_precision,
 }
 
 # Overloads that compute more than the others of their name.
@@ -189,7 +221,7 @@ _INTEGER_OVERLOADS = frozenset({"scatter.reduce", "scatter.value_reduce"})
 _OTHER_OVERLOADS = _INTEGER_OVERLOADS | {"round.decimals", "view.dtype", "view_copy.dtype"}
 
 
-_COMPLEX = _names("abs div mul reciprocal sgn floor_divide")
+_COMPUTE_COMPLEX = _names("abs allclose div floor_divide mul nan_to_num reciprocal sgn")
 """Exact ops that are not for complex numbers."""
 _CALLS_OTHERS = _names("isin")
 """Exact ops that call ops which are not."""
@@ -202,7 +234,7 @@ def passing_ops() -> frozenset[str]:
 
     An op of `prims` calls ops of aten, for tensors with contents.
     """
-    bases = (MOVES | EXACT) - _CONDITIONS.keys() - _COMPLEX - _CALLS_OTHERS - _OF_SPARSE
+    bases = (MOVES | EXACT) - _CONDITIONS.keys() - _COMPUTE_COMPLEX - _CALLS_OTHERS - _OF_SPARSE
     return frozenset(name for name in op_names() if _passes(name, bases))
 
 

@@ -29,7 +29,17 @@ from samebits._torch.portable import (
 from samebits.errors import SamebitsError
 from samebits.portable._exact import base_name
 from samebits.portable._refusals import refuse_arguments, refuse_tensor
-from samebits.portable._scan import FLOATS, LOW, VIRTUAL, UnfitError, call_signature, scan, scan_named
+from samebits.portable._scan import (
+    COMPLEX,
+    FLOATS,
+    LOW,
+    VIRTUAL,
+    ComplexError,
+    UnfitError,
+    call_signature,
+    scan,
+    scan_named,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -231,11 +241,34 @@ def bits_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
 
     Raises:
         SamebitsError: for one that portable mode has no values for.
+        ComplexError: for a complex one.
+    """
+    bits = all_bits_of(op, args, kwargs)
+    if bits & COMPLEX:
+        raise ComplexError
+    return bits
+
+
+def all_bits_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """Return the same, for complex arguments too.
+
+    Raises:
+        SamebitsError: for one that portable mode has no values for.
     """
     try:
         return scan(args) | scan_named(kwargs) if kwargs else scan(args)
     except UnfitError as unfit:
         raise refuse_tensor(op, str(unfit)) from None
+
+
+def decomposed(op: Any) -> Callable[..., Any]:
+    """Return the plan of an op that consists of others, which come to portable mode one by one."""
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        with mode:
+            return op.decompose(*args, **kwargs)
+
+    return run
 
 
 def has_float_number(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -99,7 +99,8 @@ def _table() -> Table:
         "mean.dim": ("sum", 1),
         "native_layer_norm": ("layer_norm", 0),
         "copy_": ("copy", 0),
-        **dict.fromkeys(("clone", "empty_like", "neg", "zero_", "zeros_like"), ("move", 0)),
+        "neg": ("move", 1),  # of complex numbers there is a handler
+        **dict.fromkeys(("clone", "empty_like", "zero_", "zeros_like"), ("move", 0)),
     }
     return table | _arithmetic() | _functions() | _losses() | _softmax()
 

@@ -12,11 +12,13 @@ from samebits._runtime.frames import calling_frame
 from samebits._torch.portable import can_decompose, function_of
 from samebits.portable import ops
 from samebits.portable._collectives import NAMESPACES, collective_plan
+from samebits.portable._complex import complex_plan
 from samebits.portable._exact import SPARSE, Condition, base_name, exactness_of
 from samebits.portable._handling import (
     bits_of,
     check,
     chosen_once,
+    decomposed,
     for_each,
     handled,
     has_float_number,
@@ -36,10 +38,12 @@ from samebits.portable._registry import (
 from samebits.portable._scan import (
     FLOATS,
     VIRTUAL,
+    ComplexError,
     FakeTensorError,
     SparseError,
     ZeroTensorError,
     first_off_cpu,
+    has_complex,
     quick_scan,
     with_zeros,
 )
@@ -94,18 +98,18 @@ def plan_of(op: Any, families: Families) -> Plan:
     if namespace in NAMESPACES:
         return collective_plan(op)
     if namespace != "aten":
-        return _decomposed(op) if can_decompose(op) else _refused(op)
+        return decomposed(op) if can_decompose(op) else _refused(op)
     exactness = exactness_of(op)
     handler = handlers(families).get(op)
     single = None if handler is not None else single_op(op)
     if single is not None:
-        return _for_each(op, plan_of(single, families))
+        return _for_each(op, _or_complex(single, plan_of(single, families)))
     if handler is None and exactness.floats and exactness.condition is None:
         return _passed(op)
     if handler is not None:
         rest = handled(op, handler, low_handlers(families)[op], integers=exactness.integers)
     else:
-        rest = _decomposed(op) if can_decompose(op) else _written_or_refused(op, families)
+        rest = decomposed(op) if can_decompose(op) else _written_or_refused(op, families)
         if exactness.integers:
             rest = _integers_passed(op, rest)
     if exactness.floats and exactness.condition is not None:
@@ -122,6 +126,18 @@ def _for_each(op: Any, plan: Plan) -> Plan:
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
         return repeat(lambda *given, **named: plan(given, named, mode), args, kwargs)
+
+    return run
+
+
+def _or_complex(op: Any, plan: Plan) -> Plan:
+    """Return the plan for any arguments of an op, from that for arguments that are not complex."""
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        try:
+            return plan(args, kwargs, mode)
+        except ComplexError:
+            return complex_plan(op)(args, kwargs, mode)
 
     return run
 
@@ -155,14 +171,6 @@ def _integers_passed(op: Any, rest: Plan) -> Plan:
     return run
 
 
-def _decomposed(op: Any) -> Plan:
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
-        with mode:
-            return op.decompose(*args, **kwargs)
-
-    return run
-
-
 def _torch_is_imported() -> bool:
     """Tell whether the body of a module of torch is running: it computes tables for torch's own use.
 
@@ -183,7 +191,7 @@ def _written_or_refused(op: Any, families: Families) -> Plan:
     base = without_out(op)
     if base is None:
         return _refused(op)
-    plan = plan_of(base, families)
+    plan = _or_complex(base, plan_of(base, families))
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
         return writing(lambda *given, **named: plan(given, named, mode), op, base)(*args, **kwargs)
@@ -272,12 +280,14 @@ class Plans:
         except FakeTensorError:
             return op(*args, **kwargs)
         except SparseError:
+            if has_complex((*args, *kwargs.values())):
+                raise refuse_tensor(op, "complex numbers in or beside a sparse tensor") from None
             return sparse_plan(op)(args, kwargs, again)
         except ZeroTensorError:
             named = {name: with_zeros(value) for name, value in kwargs.items()}
             return plan(with_zeros(args), named, again)
 
     def _plan(self, op: Any) -> Plan:
-        plan = self._plans[id(op)] = plan_of(op, ops.families())
+        plan = self._plans[id(op)] = _or_complex(op, plan_of(op, ops.families()))
         self._planned.append(op)
         return plan

@@ -48,8 +48,8 @@ def refuse_tensor(op: Any, what: str) -> SamebitsError:
         what: what it is, such as `a quantized tensor`.
     """
     return SamebitsError(
-        f"{op}{script_line()} got {what}: portable mode takes strided tensors of float, integer and bool "
-        f"dtypes in CPU memory; convert it, or run without portable mode ({DOC_PAGE})",
+        f"{op}{script_line()} got {what}: portable mode takes strided tensors of float, complex, integer and "
+        f"bool dtypes in CPU memory; convert it, or run without portable mode ({DOC_PAGE})",
         slug="portable-tensor",
     )
 
@@ -107,6 +107,19 @@ def refuse_reduction(op: Any, reduction: str, dtype: Any) -> SamebitsError:
         f"{op}{script_line()} with ReduceOp.{reduction} of {dtype} is not defined in portable mode: use "
         f"another reduction or dtype there, or run without portable mode ({DOC_PAGE})",
         slug="portable-op",
+    )
+
+
+def refuse_complex(op: Any) -> SamebitsError:
+    """Return the error for an op that has no portable kernel for complex numbers.
+
+    Args:
+        op: the op that got some.
+    """
+    return SamebitsError(
+        f"{op}{script_line()} of complex numbers has no portable kernel: compute there with their parts "
+        f"(`torch.view_as_real`), or run without portable mode ({DOC_PAGE})",
+        slug="portable-tensor",
     )
 
 

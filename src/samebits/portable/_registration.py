@@ -16,32 +16,12 @@ import torch
 from samebits._runtime.patching import Patches
 from samebits._torch.dispatch_key import Registrations, composite_ops, factory_ops, inside, ops_taken_apart
 from samebits._torch.portable import op_named
-from samebits.portable._exact import base_of, passing_ops
+from samebits.portable._exact import COMPUTED_FACTORIES, base_of, passing_ops
 from samebits.portable._native_ops import native_kernel, native_ops, switch
 from samebits.portable._plans import Plans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-
-_COMPUTED_FACTORIES = frozenset(
-    [
-        "arange",
-        "bartlett_window",
-        "blackman_window",
-        "hamming_window",
-        "hann_window",
-        "kaiser_window",
-        "linspace",
-        "logspace",
-        "normal",
-        "rand",
-        "randint",
-        "randn",
-        "randperm",
-    ]
-)
-"""The ops that make tensors of nothing and have handlers; the others only fill them."""
 
 
 class Registration:
@@ -69,7 +49,7 @@ def register() -> Registrations:
     for name in passing_ops() - ops_taken_apart():
         registrations.pass_on(name)
     for name in factory_ops():
-        if base_of(name) in _COMPUTED_FACTORIES:
+        if base_of(name) in COMPUTED_FACTORIES:
             registrations.set_factory(name, _kernel(name))
     for name in native_ops():
         registrations.set(name, native_kernel(name, _kernel(name)))

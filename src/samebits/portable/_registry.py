@@ -24,7 +24,7 @@ Table = Mapping[str, Handler]
 Function = TypeVar("Function", bound=Handler)
 _OF_FACTORIES = ("dtype", "layout", "device", "pin_memory")
 # Marks of functions.
-_OPS, _SPARSE_OPS = "samebits_ops", "samebits_sparse_ops"
+_OPS, _SPARSE_OPS, _COMPLEX_OPS = "samebits_ops", "samebits_sparse_ops", "samebits_complex_ops"
 _MAKES_HANDLERS = "samebits_makes_handlers"
 _OWN_ROUNDING = "samebits_own_rounding"
 
@@ -39,6 +39,15 @@ def handles_sparse(*ops: str) -> Callable[[Function], Function]:
     """Declare that a function handles these ops where one of their tensors is sparse."""
     names = tuple(map(_in_aten, ops))
     return lambda handler: _marked(handler, _SPARSE_OPS, names)
+
+
+def handles_complex(*ops: str) -> Callable[[Function], Function]:
+    """Declare that a function handles these ops where a complex number is among what goes in or comes out.
+
+    Its tensors are not lazily conjugated or negated.
+    """
+    names = tuple(map(_in_aten, ops))
+    return lambda handler: _marked(handler, _COMPLEX_OPS, names)
 
 
 def declares_handlers(make: Function) -> Function:
@@ -83,10 +92,23 @@ def declared_sparse(modules: Iterable[ModuleType]) -> dict[str, Handler]:
     Raises:
         ValueError: if two of them have the same op.
     """
+    return _marked_with(_SPARSE_OPS, modules)
+
+
+def declared_complex(modules: Iterable[ModuleType]) -> dict[str, Handler]:
+    """Return the handlers for calls with complex numbers, by the names of their ops without `aten::`.
+
+    Raises:
+        ValueError: if two of them have the same op.
+    """
+    return _marked_with(_COMPLEX_OPS, modules)
+
+
+def _marked_with(mark: str, modules: Iterable[ModuleType]) -> dict[str, Handler]:
     table: dict[str, Handler] = {}
     for module in modules:
         for function in _functions(module):
-            _add(table, dict.fromkeys(getattr(function, _SPARSE_OPS, ()), function))
+            _add(table, dict.fromkeys(getattr(function, mark, ()), function))
     return table
 
 

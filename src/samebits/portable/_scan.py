@@ -15,18 +15,22 @@ if TYPE_CHECKING:
 FLOATS = 1
 LOW = 2
 VIRTUAL = 4
-"""Bits that `scan` returns: floats among the tensors, float16 or bfloat16 there, tensors without contents."""
+COMPLEX = 8
+"""Bits that `scan` returns: floats among the tensors, float16 or bfloat16 there, tensors without contents,
+complex numbers."""
 
 _INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
 _BITS: dict[torch.dtype, int] = {
     torch.float32: FLOATS,
     torch.float64: FLOATS,
     **dict.fromkeys(LOW_PRECISION, FLOATS | LOW),
+    torch.complex64: FLOATS | COMPLEX,
+    torch.complex128: FLOATS | COMPLEX,
     **{getattr(torch, name): 0 for name in _INTEGERS if hasattr(torch, name)},
 }
 _TENSOR, _PARAMETER, _STRIDED = torch.Tensor, torch.nn.Parameter, torch.strided
 _SPARSE = frozenset({torch.sparse_coo, torch.sparse_csr, torch.sparse_csc})
-_GENERATOR = torch.Generator
+_OF_ANY_VALUE = frozenset({float, complex, torch.Generator})
 _NOT_PLAIN = -1
 
 
@@ -54,6 +58,10 @@ class FakeTensorError(Exception):
     """A tensor of torch's tracers, without contents, is among the arguments: torch runs the op."""
 
 
+class ComplexError(Exception):
+    """A complex number is among the arguments, or is to be made: `_complex.complex_plan` runs the op."""
+
+
 class ZeroTensorError(Exception):
     """A tensor without memory, which stands for zeros, is among the arguments: `with_zeros` gives it some.
 
@@ -63,10 +71,10 @@ class ZeroTensorError(Exception):
 
 
 def scan(values: Iterable[Any]) -> int:
-    """Return which tensors are among these arguments and lists: `FLOATS`, `LOW`, `VIRTUAL`, or-ed.
+    """Return what is among these arguments and lists: `FLOATS`, `LOW`, `VIRTUAL`, `COMPLEX`, or-ed.
 
     Raises:
-        UnfitError: for a complex, quantized or nested tensor, one on a device, and a complex number.
+        UnfitError: for a quantized, nested or complex32 tensor, and for one on a device.
         SparseError: for a COO, CSR or CSC tensor.
         ZeroTensorError: for one without memory that stands for zeros.
     """
@@ -88,8 +96,22 @@ def scan(values: Iterable[Any]) -> int:
         elif isinstance(value, _TENSOR):
             bits |= _BITS.get(value.dtype, 0) | _unusual(value)
         elif kind is complex:
-            raise UnfitError(f"the complex number {value}")
+            bits |= FLOATS | COMPLEX
     return bits
+
+
+def has_complex(values: Iterable[Any]) -> bool:
+    """Tell whether complex numbers are among these arguments and lists, as tensors, numbers or dtypes."""
+    for value in values:
+        if isinstance(value, list | tuple):
+            if has_complex(value):
+                return True
+        elif isinstance(value, torch.dtype | _TENSOR):
+            if value.is_complex if isinstance(value, torch.dtype) else value.is_complex():
+                return True
+        elif isinstance(value, complex):
+            return True
+    return False
 
 
 def first_off_cpu(values: Iterable[Any]) -> torch.Tensor | None:
@@ -132,7 +154,7 @@ def signature(values: Iterable[Any]) -> tuple[Any, ...]:
         elif isinstance(value, _TENSOR):
             parts.append(_unusual_signature(value))
         else:
-            parts.append(kind if kind is float or kind is _GENERATOR else value)
+            parts.append(kind if kind in _OF_ANY_VALUE else value)
     return tuple(parts)
 
 

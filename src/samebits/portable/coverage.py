@@ -14,16 +14,18 @@ from samebits._runtime.patching import Patches
 from samebits._torch.portable import overload_name, schema_name
 from samebits.errors import SamebitsError
 from samebits.portable import _exact
+from samebits.portable._complex import LINEAR
 from samebits.portable._mode import DispatchMode
 from samebits.portable._noted_reductions import note_reductions
 from samebits.portable._plans import handlers
-from samebits.portable._registry import declared, declared_sparse
+from samebits.portable._registry import declared, declared_complex, declared_sparse
 from samebits.portable.activation import layers_op_by_op, past_the_mode, refused_function
 from samebits.portable.ops import families
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+COMPLEX_SECTION = "Complex numbers"
 KERNEL, EXACT, INTEGER, MOVE = "kernel", "exact", "integer", "move"
 
 
@@ -33,7 +35,7 @@ class CoveredOp:
 
     Args:
         name: `mm`, or `sum.dim_IntList` for an overload that is not the default; `mm (sparse)` where a
-            tensor is sparse.
+            tensor is sparse, `mm (complex)` of complex numbers.
         kind: `kernel`: a portable kernel; `exact`: torch's own, proven; `move`: torch's own, which computes
             nothing; `integer`: torch's own for integers and bools only.
         section: its section of docs/reference/portable-numerics.md; empty for torch's own.
@@ -88,8 +90,10 @@ def covered_ops() -> tuple[CoveredOp, ...]:
         covered |= {name: CoveredOp(name, kind) for name in listed}
     covered |= {name: CoveredOp(name, KERNEL, section) for name, section in _kernels()}
     for family in families():
-        of_sparse = [f"{name} (sparse)" for name in declared_sparse([family])]
-        covered |= {name: CoveredOp(name, KERNEL, _section(family)) for name in of_sparse}
+        kinds = {"sparse": declared_sparse([family]), "complex": declared_complex([family])}
+        named = [f"{name} ({kind})" for kind, names in kinds.items() for name in names]
+        covered |= {name: CoveredOp(name, KERNEL, _section(family)) for name in named}
+    covered |= {(name := f"{each} (complex)"): CoveredOp(name, KERNEL, COMPLEX_SECTION) for each in LINEAR}
     return tuple(covered[name] for name in sorted(covered))
 
 

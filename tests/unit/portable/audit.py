@@ -8,8 +8,9 @@ import torch
 
 from samebits._torch.core import dispatch_mode_class, is_virtual
 from samebits._torch.portable import can_decompose, is_faking, overload_name, schema_name
-from samebits.portable._exact import SPARSE, base_name, exactness_of
+from samebits.portable._exact import SPARSE, base_name, exactness_of, moves_complex
 from samebits.portable._plans import Plans, has_floats
+from samebits.portable._scan import has_complex
 from samebits.portable.coverage import CollectingMode
 
 if TYPE_CHECKING:
@@ -117,18 +118,24 @@ def audit_portable_mode(monkeypatch: pytest.MonkeyPatch) -> None:
 def _is_known(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     if func.namespace in {"profiler", "prim"} or _computes_nothing(func, args) or is_faking():
         return True
+    if has_complex((*args, *kwargs.values())):
+        return moves_complex(func) or _of_parts(func)
     if base_name(func) in _EXACT_WITH_CARE or overload_name(func) == "dtype":
         return not _accumulates(func, args, kwargs) and not _draws_floats(func, args)
     tensors = [value for value in args if isinstance(value, torch.Tensor)]
-    if tensors and all(tensor.numel() == 0 for tensor in tensors):  # asked what torch would say of the rest
-        return True
-    if any(is_virtual(tensor) for tensor in tensors):
+    is_asked = bool(tensors) and all(tensor.numel() == 0 for tensor in tensors)  # what torch says of the rest
+    if is_asked or any(is_virtual(tensor) for tensor in tensors):
         return True
     exactness = exactness_of(func)
     if exactness.floats and (exactness.condition is None or exactness.condition(args, kwargs)):
         return True
     sparse = any(tensor.layout != torch.strided for tensor in tensors)
     return (exactness.integers or sparse) and not has_floats((*args, *kwargs.values()))
+
+
+def _of_parts(func: Any) -> bool:
+    """Whether it converts complex numbers part by part, or sees their memory as something else."""
+    return base_name(func) in {"_to_copy", "copy"} or overload_name(func) == "dtype"
 
 
 def _computes_nothing(func: Any, args: tuple[Any, ...]) -> bool:

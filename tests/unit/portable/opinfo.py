@@ -13,7 +13,12 @@ from samebits.portable._dispatch import PortableMode
 # Importing torch's samples freezes the flags of torch.backends (`disable_global_flags`), for other tests too.
 torch.backends.flags_frozen.__globals__["__allow_nonbracketed_mutation_flag"] = True
 
-TOLERANCES = {torch.float32: 1e-4, torch.float64: 1e-10}
+TOLERANCES = {
+    torch.float32: 1e-4,
+    torch.float64: 1e-10,
+    torch.complex64: 1e-4,
+    torch.complex128: 1e-10,
+}
 
 
 def check_op(name: str, dtype: torch.dtype, *, variant: str = "", limit: int = 30, skip: Any = None) -> int:
@@ -21,7 +26,7 @@ def check_op(name: str, dtype: torch.dtype, *, variant: str = "", limit: int = 3
 
     Args:
         name: as `op_db` has it, such as `nn.functional.avg_pool2d`.
-        dtype: float32 or float64.
+        dtype: of the samples.
         variant: `variant_test_name` of the op.
         limit: how many samples at most.
         skip: called with a sample, says whether to leave it out.
@@ -80,4 +85,5 @@ def _seed(source: torch.Tensor) -> torch.Tensor:
     import numpy as np
 
     values = np.cos(np.arange(source.numel()) * 0.7 + 0.2).reshape(tuple(source.shape))
-    return torch.from_numpy(values).to(source.dtype)
+    seed = torch.from_numpy(values).to(source.dtype)
+    return torch.complex(seed.real, seed.real / 3) if source.is_complex() else seed

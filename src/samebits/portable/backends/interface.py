@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from samebits.portable.kernels.attention import Heads
     from samebits.portable.kernels.contractions import Geometry, Sizes
+    from samebits.portable.kernels.fourier import Stages, Transform
     from samebits.portable.kernels.optimizer import AdamRule, Group, SgdRule
     from samebits.portable.kernels.random import Settings
     from samebits.portable.kernels.reductions import Windows
@@ -91,6 +92,16 @@ class Backend(Protocol):
         self, gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Geometry, out: Tensor
     ) -> None:
         """Compute the gradient of a convolution's weight."""
+
+    def fourier(self, x: Tensor, out: Tensor, transform: Transform, stages: Stages, turns: Optional) -> None:
+        """Compute a Fourier transform along the middle one of three sizes.
+
+        Complex numbers are complex64 or complex128. `turns` are `fourier.first_turns` where an even number of
+        real numbers goes in or comes out.
+        """
+
+    def pairs(self, name: str, x: Tensor, y: Tensor, out: Tensor) -> None:
+        """Compute one of `complex_numbers.NAMES`; all are contiguous, complex64 or complex128."""
 
     def layer_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: ThreeTensors) -> None:
         """Compute `norms.layer_norm` of contiguous rows, into the result, means and reciprocal deviations."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from samebits._reader import Kernel
 
-ABI = 3
+ABI = 4
 BACKEND_VARIABLE = variable_names.PORTABLE_BACKEND
 REFERENCE = "reference"
 """The value of that variable that asks for no C kernels."""
@@ -59,12 +59,14 @@ class Kernels:
         self.conv_weight = self._bind(p.ConvWeight)
         self.elementwise_binary = self._bind(p.ElementwiseBinary)
         self.elementwise_unary = self._bind(p.ElementwiseUnary)
+        self.fft = self._bind(p.Fft)
         self.gemm = self._bind(p.Gemm)
         self.group_norm = self._bind(p.GroupNorm)
         self.group_norm_gradient = self._bind(p.GroupNormGradient)
         self.layer_norm = self._bind(p.LayerNorm)
         self.layer_norm_weights = self._bind(p.LayerNormWeights)
         self.optimizer = self._bind(p.Optimizer)
+        self.pairs = self._bind(p.Pairs)
         self.random = self._bind(p.Random)
         self.reduce = self._bind(p.Reduce)
         self.scan = self._bind(p.Scan)

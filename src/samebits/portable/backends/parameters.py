@@ -196,6 +196,25 @@ class ElementwiseUnary(NamedTuple):
     numel: int
 
 
+class Fft(NamedTuple):
+    """Fourier transforms along the middle axis of (outer, n, inner)."""
+
+    kind: int
+    is_f64: bool
+    is_inverse: bool
+    outer: int
+    n: int
+    inner: int
+    x: Address
+    out: Address
+    stages: int
+    radices: Address
+    table: Address
+    first: Address
+    turns: Address
+    scale: float
+
+
 class Gemm(NamedTuple):
     """`a @ b * alpha + added * beta`; strides of rows, of columns and of the batch."""
 
@@ -296,6 +315,17 @@ class Optimizer(NamedTuple):
     eps: float
     tensors: int
     each: Steps
+
+
+class Pairs(NamedTuple):
+    """A function of two complex numbers; `out` is other memory."""
+
+    function: int
+    is_f64: bool
+    x: Address
+    y: Address
+    out: Address
+    numel: int
 
 
 class Random(NamedTuple):

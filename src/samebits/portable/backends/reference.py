@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from samebits.portable._tensors import as_array, as_tensor
+from samebits.portable.kernels.fourier import Kind as Fourier
 from samebits.portable.kernels.optimizer import write_back
 from samebits.portable.kernels.random import Kind
 from samebits.portable.reference import (
@@ -15,8 +16,10 @@ from samebits.portable.reference import (
     attention,
     contractions,
     elementary,
+    fourier,
     norms,
     optimizer,
+    pairs,
     random,
     reductions,
 )
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from samebits.portable.backends.interface import Optional, ThreeTensors
     from samebits.portable.kernels.attention import Heads
     from samebits.portable.kernels.contractions import Geometry, Sizes
+    from samebits.portable.kernels.fourier import Stages, Transform
     from samebits.portable.kernels.optimizer import AdamRule, Group, SgdRule
     from samebits.portable.kernels.random import Settings
     from samebits.portable.kernels.reductions import Windows
@@ -142,6 +146,18 @@ class ReferenceBackend:
         )
         out.copy_(as_tensor(values))
 
+    def fourier(self, x: Tensor, out: Tensor, transform: Transform, stages: Stages, turns: Optional) -> None:
+        """See `Backend`."""
+        with np.errstate(all="ignore"):
+            values = _fourier(_lines(x, transform), transform, stages, turns)
+        outer, _, inner = transform.sizes
+        out.copy_(as_tensor(values).view(outer, inner, -1).transpose(1, 2).reshape(out.shape))
+
+    def pairs(self, name: str, x: Tensor, y: Tensor, out: Tensor) -> None:
+        """See `Backend`."""
+        with np.errstate(all="ignore"):
+            out.copy_(as_tensor(getattr(pairs, name)(as_array(x), as_array(y))))
+
     def layer_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: ThreeTensors) -> None:
         """See `Backend`."""
         _fill(out, norms.layer_norm(_rows(x, out[1]), _numpy(weight), _numpy(bias), eps))
@@ -245,6 +261,22 @@ def _random(kind: Kind, key: int, out: Tensor, settings: Settings) -> Array:
         chances = np.asarray(a) if source is None else as_array(source.double()).ravel()
         values = random.bernoulli(key, count, chances)
     return values
+
+
+def _lines(x: Tensor, transform: Transform) -> Array:
+    """Return a line of numbers for each transform."""
+    outer, _, inner = transform.sizes
+    lines = x.view(outer, -1, inner).transpose(1, 2)
+    return as_array(lines.reshape(outer * inner, -1))
+
+
+def _fourier(lines: Array, transform: Transform, stages: Stages, turns: Optional) -> Array:
+    plan = fourier.Plan(stages.radices.tolist(), as_array(stages.table), _numpy(turns), transform.scale)
+    if transform.kind is Fourier.COMPLEX:
+        return fourier.of_complex(lines, plan, inverse=transform.inverse)
+    if transform.kind is Fourier.FROM_REAL:
+        return fourier.of_reals(lines, plan)
+    return fourier.to_reals(lines, plan, transform.sizes[1])
 
 
 def _heads(heads: Heads) -> tuple[Array, Array, Array, Array | None]:
