@@ -21,7 +21,7 @@ static keys *keys_of_thread(void) {
     static _Thread_local keys *found;
     if (!found && scope.library)
         found = dlsym(scope.library, scope.name);
-    return found;
+    return scope.library ? found : NULL;
 }
 
 PyObject *sb_set_scope(PyObject *Py_UNUSED(module), PyObject *args) {
@@ -46,6 +46,8 @@ static void leave(keys *here) {
 
 PyObject *sb_leave(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
     keys *here = keys_of_thread();
+    if (!here)
+        return PyErr_Format(PyExc_RuntimeError, "the keys of this thread were not found");
     PyObject *before = PyBytes_FromStringAndSize((const char *)here, sizeof *here);
     if (before)
         leave(here);
@@ -68,7 +70,8 @@ PyObject *sb_return_to(PyObject *Py_UNUSED(module), PyObject *state) {
     Py_ssize_t length;
     if (PyBytes_AsStringAndSize(state, &before, &length))
         return NULL;
-    if (length == sizeof(keys))
-        memcpy(keys_of_thread(), before, sizeof(keys));
+    keys *here = keys_of_thread();
+    if (here && length == sizeof(keys))
+        memcpy(here, before, sizeof(keys));
     Py_RETURN_NONE;
 }

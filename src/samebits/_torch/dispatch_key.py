@@ -184,7 +184,10 @@ def switch_of(module: Any) -> Switch | None:
     above = _above_modes().raw_repr()
     less = _key_set(_LEFT_OUT).raw_repr() | (above & by_default)
     module.set_scope(torchs._handle, _KEYS_OF_THREAD, _one(_KEY).raw_repr(), less, above & ~by_default)
-    return Switch(module.leave, module.return_to) if _does_the_same(module) else None
+    if _does_the_same(module):
+        return Switch(module.leave, module.return_to)
+    module.set_scope(0, _KEYS_OF_THREAD, 0, 0, 0)  # C code must not use it either
+    return None
 
 
 class Switch(NamedTuple):

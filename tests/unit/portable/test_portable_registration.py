@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from samebits._torch import dispatch_key
 from samebits._torch.portable import name_of
 from samebits.errors import SamebitsError
-from samebits.portable import _registration, ops
+from samebits.portable import _native_ops, _registration, ops
 from samebits.portable._dispatch import PortableMode, is_portable, uses_registration
 from samebits.portable._exact import COMPUTED_FACTORIES, base_of
 from samebits.portable._mode import DispatchMode
@@ -82,6 +82,21 @@ def test_both_switches_do_the_same():
             each.return_to(state)
             assert keys() == before
     assert states[0] == states[1]
+
+
+def test_a_switch_that_does_something_else_is_not_used(monkeypatch):
+    """Neither by Python nor by C code."""
+    module = _native_ops._module()
+    if module is None or dispatch_key.switch_of(module) is None:
+        pytest.skip("no C code for the dispatcher here")
+    monkeypatch.setattr(dispatch_key, "_does_the_same", lambda _: False)
+    try:
+        assert dispatch_key.switch_of(module) is None
+        with pytest.raises(RuntimeError, match="not found"):
+            module.leave()
+    finally:
+        monkeypatch.undo()
+        assert dispatch_key.switch_of(module) is not None
 
 
 def test_a_thread_that_is_outside_is_left_alone():
