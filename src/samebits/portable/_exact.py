@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from samebits._torch.portable import op_names, overload_name, schema_name
+from samebits._torch.portable import name_of, op_names
 from samebits.portable._tensors import LOW_PRECISION
 
 
@@ -147,9 +147,19 @@ class Exactness:
 
 def base_name(op: Any) -> str:
     """Return the name that an op, its in-place op and its ops with `out` share: `mul` for `aten::mul_`."""
-    name = schema_name(op).partition("::")[2]
-    in_place = name.endswith("_") and not name.endswith("__")
-    return name[:-1] if in_place else name
+    return base_of(name_of(op))
+
+
+def base_of(name: str) -> str:
+    """Return the same by the whole name of an op: `add` for `aten::add_.Tensor`."""
+    base = name.partition("::")[2].partition(".")[0]
+    in_place = base.endswith("_") and not base.endswith("__")
+    return base[:-1] if in_place else base
+
+
+def _overload_of(name: str) -> str:
+    """Return which overload it is of that base name: `round.decimals` for `aten::round_.decimals`."""
+    return f"{base_of(name)}.{name.partition('.')[2].removesuffix('_out')}"
 
 
 def exactness_of(op: Any) -> Exactness:
@@ -158,11 +168,14 @@ def exactness_of(op: Any) -> Exactness:
     Args:
         op: an `OpOverload` of the namespace `aten`.
     """
-    name = base_name(op)
-    overload = f"{name}.{overload_name(op).removesuffix('_out')}"
+    return _exactness_of(name_of(op))
+
+
+def _exactness_of(name: str) -> Exactness:
+    base, overload = base_of(name), _overload_of(name)
     if overload in _OTHER_OVERLOADS:
         return Exactness(False, None, overload in _INTEGER_OVERLOADS)
-    return Exactness(name in _TORCHS_OWN, _CONDITIONS.get(name), name in INTEGERS)
+    return Exactness(base in _TORCHS_OWN, _CONDITIONS.get(base), base in INTEGERS)
 
 
 def moves_complex(op: Any) -> bool:
@@ -171,8 +184,7 @@ def moves_complex(op: Any) -> bool:
     Args:
         op: an `OpOverload` of the namespace `aten`.
     """
-    overload = f"{base_name(op)}.{overload_name(op).removesuffix('_out')}"
-    return base_name(op) in COMPLEX and overload not in _OTHER_OVERLOADS
+    return base_name(op) in COMPLEX and _overload_of(name_of(op)) not in _OTHER_OVERLOADS
 
 
 def _plain_alpha(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:  # noqa: ARG001
@@ -223,10 +235,13 @@ _OTHER_OVERLOADS = _INTEGER_OVERLOADS | {"round.decimals", "view.dtype", "view_c
 
 _COMPUTE_COMPLEX = _names("abs allclose div floor_divide mul nan_to_num reciprocal sgn")
 """Exact ops that are not for complex numbers."""
-_CALLS_OTHERS = _names("isin")
+_CALL_OTHERS = _names("isin")
 """Exact ops that call ops which are not."""
+_HANDLED = _names("_linalg_check_errors im2col unique_consecutive")
+"""Exact ops that have handlers all the same: for errors, for float16, for NaNs."""
 _OF_SPARSE = SPARSE - _names("detach t transpose") | _names("_to_sparse _to_sparse_csc _to_sparse_csr neg")
 """Exact ops for which sparse tensors have handlers, or which torch does not make of others for them."""
+_ASKED = _COMPUTE_COMPLEX | _CALL_OTHERS | _HANDLED | _OF_SPARSE
 
 
 def passing_ops() -> frozenset[str]:
@@ -234,19 +249,11 @@ def passing_ops() -> frozenset[str]:
 
     An op of `prims` calls ops of aten, for tensors with contents.
     """
-    bases = (MOVES | EXACT) - _CONDITIONS.keys() - _COMPUTE_COMPLEX - _CALLS_OTHERS - _OF_SPARSE
-    return frozenset(name for name in op_names() if _passes(name, bases))
+    return frozenset(name for name in op_names() if _passes(name))
 
 
-def _passes(name: str, bases: frozenset[str]) -> bool:
-    namespace, _, overload = name.partition("::")
-    if namespace != "aten":
-        return namespace == "prims"
-    return base_of(name) in bases and overload not in _OTHER_OVERLOADS
-
-
-def base_of(name: str) -> str:
-    """Return the base name of an op by its whole name: `add` of `aten::add_.Tensor`."""
-    base = name.partition("::")[2].partition(".")[0]
-    in_place = base.endswith("_") and not base.endswith("__")
-    return base[:-1] if in_place else base
+def _passes(name: str) -> bool:
+    if not name.startswith("aten::"):
+        return name.startswith("prims::")
+    exactness = _exactness_of(name)
+    return exactness.floats and exactness.condition is None and base_of(name) not in _ASKED

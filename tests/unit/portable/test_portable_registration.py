@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from importlib.machinery import ExtensionFileLoader
 from typing import Any
@@ -13,14 +14,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from samebits._torch import dispatch_key
-from samebits._torch.portable import name_of
+from samebits._torch.portable import name_of, op_named
 from samebits.errors import SamebitsError
 from samebits.portable import _native_ops, _registration, ops
+from samebits.portable._complex import complex_handlers
 from samebits.portable._dispatch import PortableMode, is_portable, uses_registration
-from samebits.portable._exact import COMPUTED_FACTORIES, base_of
+from samebits.portable._exact import COMPUTED_FACTORIES, base_of, exactness_of, passing_ops
 from samebits.portable._mode import DispatchMode
 from samebits.portable._native_ops import left_to_handlers, switch
-from samebits.portable._plans import handlers
+from samebits.portable._plans import handlers, sparse_handlers
 from samebits.portable.activation import PortableActivation
 
 pytestmark = pytest.mark.skipif(not uses_registration(), reason="this torch takes no kernels from Python")
@@ -206,6 +208,41 @@ def test_ops_with_a_kernel_and_a_composition_are_not_taken_apart(monkeypatch):
         expected = backward(slope, x)
     with PortableMode(), left_to_handlers():
         assert torch.equal(backward(slope, x), expected)
+
+
+def test_what_passes_in_the_dispatcher_is_exact_and_has_no_handler():
+    """Whatever the overload: in place and with `out` too. A handler would not be asked."""
+    passing = passing_ops() - dispatch_key.ops_taken_apart()
+    named = {name: op_named(name) for name in passing if name.startswith("aten::")}
+    found = {name: exactness_of(op) for name, op in named.items()}
+    assert not {name for name, each in found.items() if not each.floats or each.condition}
+    for table in (handlers(ops.families()), sparse_handlers(), complex_handlers()):
+        assert not {name for name, op in named.items() if op in table}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.round_(decimals=2),
+        lambda x: torch.round(x, decimals=2, out=torch.empty(50)),
+        lambda x: x.scatter_(0, torch.zeros(50, dtype=torch.int64), x + 1, reduce="add"),
+        lambda x: x.scatter_(0, torch.arange(50), 0.3, reduce="multiply"),
+    ],
+)
+def test_overloads_that_compute_do_not_pass_with_those_that_move(call):
+    """Torch's own kernels of them give these bits on some machines only."""
+    seen = []
+    run = _registration._plans().run
+
+    def noted(op: Any, *rest: Any) -> Any:
+        seen.append(base_of(name_of(op)))
+        return run(op, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_registration._plans(), "run", noted, raising=False)
+        with PortableMode(), contextlib.suppress(SamebitsError):
+            call(torch.randn(50) * 100)
+    assert {"round", "scatter"} & {*seen}
 
 
 def test_loading_a_library_looks_for_its_ops(monkeypatch):
