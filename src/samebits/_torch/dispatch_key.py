@@ -48,17 +48,17 @@ def can_register() -> bool:
     """Tell whether this torch has all that `Registrations` needs."""
     if not all(hasattr(torch._C, name) for name in _NAMES):
         return False
-    library: Any = torch.library.Library
+    libraries: Any = torch.library.Library
     # Without the latter the gradients of some ops would not be ours (_torch/autograd_kernels.py), and torch
     # computes them in another way than in a dispatch mode.
-    return hasattr(library, "fallback") and hasattr(torch.library, "get_kernel")
+    return hasattr(libraries, "fallback") and hasattr(torch.library, "get_kernel")
 
 
 class Registrations:
     """Kernels at the key, which every op reaches in threads that are inside (`inside`).
 
-    They stay registered until the process ends. A thread that is not inside never meets them. Names of ops
-    are with their namespace here: `aten::mm`, `aten::sum.dim_IntList`.
+    They stay registered until the process ends. A thread that is not inside never meets them, but for those
+    of `set_factory`. Names of ops are with their namespace here: `aten::mm`, `aten::sum.dim_IntList`.
     """
 
     def __init__(self) -> None:

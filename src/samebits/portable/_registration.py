@@ -25,13 +25,19 @@ if TYPE_CHECKING:
 
 
 class Registration:
-    """Portable mode of the thread that enters it, and of threads of autograd that work for it."""
+    """Portable mode of the thread that enters it, and of threads of autograd that work for it.
 
-    def __init__(self) -> None:
+    Args:
+        again: whether it is entered inside itself, so that there is nothing to register.
+    """
+
+    def __init__(self, *, again: bool = False) -> None:
+        self._again = again
         self._guards: list[Any] = []
 
     def __enter__(self) -> None:
-        close_composites(register())
+        if not self._again:
+            close_composites(register())
         guard = inside()
         guard.__enter__()
         self._guards.append(guard)
@@ -96,7 +102,7 @@ def run_op(op: Any, *args: Any, **kwargs: Any) -> Any:
     leave, return_to = switch()
     before = leave()
     try:
-        return _plans().run(op, args, kwargs, Registration())
+        return _plans().run(op, args, kwargs, Registration(again=True))
     finally:
         return_to(before)
 
