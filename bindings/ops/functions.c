@@ -102,7 +102,8 @@ static PyObject *loss(const sb_op *self, PyObject *const *args, Py_ssize_t count
         return NULL;
     PyObject *each = sb_new_like(&x, &values);
     const sb_view *const inputs[] = {&x, &y, &y};
-    if (!each || !activate(self->code, inputs, 0, &x, values) || reduction == NONE)
+    each = each ? sb_result(each, activate(self->code, inputs, 0, &x, values)) : NULL;
+    if (!each || reduction == NONE)
         return each;
     PyObject *result = sb_new(0, NULL, x.is_f64, &out);
     if (result)

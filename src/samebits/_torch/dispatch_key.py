@@ -10,6 +10,7 @@ Where a name is missing, `can_register` says no, and portable mode is a dispatch
 from __future__ import annotations
 
 import functools
+import itertools
 import struct
 import warnings
 from collections.abc import Callable  # noqa: TC003 - NamedTuple looks at its types
@@ -28,6 +29,7 @@ _LEFT_OUT = ("Sparse", "SparseCsr", "NestedTensor", "MkldnnCPU", "Quantized")
 """Kinds of tensors whose kernels torch would choose before ours: threads that are inside go past them."""
 _NAMES = (
     "_ForceDispatchKeyGuard",
+    "_dispatch_has_kernel_for_dispatch_key",
     "_dispatch_get_registrations_for_dispatch_key",
     "_dispatch_key_parse",
     "_dispatch_keyset_full",
@@ -39,6 +41,8 @@ _KEYS_OF_THREAD = "_ZN3c104impl26raw_local_dispatch_key_setE"
 _WHOLE = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 _TAKEN_APART = "CompositeImplicitAutograd"
 _CPU = "CPU"
+_DEVICES = ("CUDA", "HIP", "XPU", "MPS", "HPU", "MTIA", "XLA", "Lazy", "PrivateUse1")
+_ALLOCATIONS = ("aten::empty.memory_format", "aten::empty_strided")
 _CHOOSER = "BackendSelect"
 """Where torch sends ops that make tensors, straight on to the kernels of the device that they name."""
 
@@ -58,7 +62,8 @@ class Registrations:
     """Kernels at the key, which every op reaches in threads that are inside (`inside`).
 
     They stay registered until the process ends. A thread that is not inside never meets them, but for those
-    of `set_factory`. Names of ops are with their namespace here: `aten::mm`, `aten::sum.dim_IntList`.
+    of `set_factory` and `set_on_devices`. Names of ops are with their namespace here: `aten::mm`,
+    `aten::sum.dim_IntList`.
     """
 
     def __init__(self) -> None:
@@ -102,7 +107,21 @@ class Registrations:
             name: of the op.
             kernel: the function.
         """
-        own = torch.library.get_kernel(name, _CHOOSER)
+        self._replace(name, _CHOOSER, kernel)
+
+    def set_on_devices(self, kernel: Callable[..., Any]) -> None:
+        """Have what allocates memory on devices but the CPU call a function, in threads that are inside.
+
+        Args:
+            kernel: called with the name of the op, and its arguments.
+        """
+        has_kernel: Any = torch._C._dispatch_has_kernel_for_dispatch_key
+        for name, device in itertools.product(_ALLOCATIONS, _DEVICES):
+            if has_kernel(name, device):
+                self._replace(name, device, functools.partial(kernel, name))
+
+    def _replace(self, name: str, key: str, kernel: Callable[..., Any]) -> None:
+        own = torch.library.get_kernel(name, key)
 
         def run(keyset: Any, *args: Any, **kwargs: Any) -> Any:
             return kernel(*args, **kwargs) if is_inside() else own.call_boxed(keyset, *args, **kwargs)
@@ -110,7 +129,7 @@ class Registrations:
         namespace, _, rest = name.partition("::")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=r"(?s).*[Oo]verriding a previously registered kernel")
-            self._library(namespace).m.impl(rest, _CHOOSER, run, True)
+            self._library(namespace).m.impl(rest, key, run, True)
 
     def _library(self, namespace: str) -> Any:
         if namespace not in self._libraries:

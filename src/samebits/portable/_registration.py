@@ -19,6 +19,7 @@ from samebits._torch.portable import op_named
 from samebits.portable._exact import COMPUTED_FACTORIES, base_of, passing_ops
 from samebits.portable._native_ops import native_kernel, native_ops, switch
 from samebits.portable._plans import Plans
+from samebits.portable._refusals import refuse_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,9 +58,14 @@ def register() -> Registrations:
     for name in factory_ops():
         if base_of(name) in COMPUTED_FACTORIES:
             registrations.set_factory(name, _kernel(name))
+    registrations.set_on_devices(_refuse_device)
     for name in native_ops():
         registrations.set(name, native_kernel(name, _kernel(name)))
     return registrations
+
+
+def _refuse_device(name: str, *_: Any, **kwargs: Any) -> Any:
+    raise refuse_tensor(op_named(name), f"device={kwargs.get('device')}")
 
 
 def close_composites(registrations: Registrations) -> None:

@@ -245,6 +245,39 @@ def test_overloads_that_compute_do_not_pass_with_those_that_move(call):
     assert {"round", "scatter"} & {*seen}
 
 
+@pytest.mark.skipif(not torch.backends.cuda.is_built(), reason="a build of torch for CPUs")
+def test_no_memory_is_allocated_on_other_devices():
+    """Whether there is such a device or not: the ops are called past what looks for a driver."""
+    cuda, dtype = torch.device("cuda"), torch.float32
+    aten = torch.ops.aten
+    for make in (
+        lambda: aten.empty.memory_format([3], dtype=dtype, device=cuda),
+        lambda: aten.zeros([3], dtype=dtype, device=cuda),
+        lambda: aten.empty_strided([3], [1], dtype=dtype, device=cuda),
+        lambda: aten.rand([3], dtype=dtype, device=cuda),
+    ):
+        with PortableMode(), pytest.raises(SamebitsError, match="device=cuda"):
+            make()
+
+
+def test_memory_of_the_meta_device_is():
+    with PortableMode():
+        assert torch.zeros(3, device="meta").is_meta
+        assert torch.rand(3, device="meta").is_meta
+
+
+def test_a_mode_outside_a_dispatch_mode_sees_the_ops_of_kernels():
+    """In that way of dispatch the order counts."""
+    x = torch.rand(4)
+    with Names() as outer, DispatchMode():
+        x.exp()
+    with DispatchMode(), Names() as inner:
+        x.exp()
+    assert "aten.exp.default" not in outer.seen
+    assert outer.seen
+    assert inner.seen == ["aten.exp.default"]
+
+
 def test_loading_a_library_looks_for_its_ops(monkeypatch):
     """An extension module, or a library of ops."""
     closed = []
