@@ -77,6 +77,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python bench/portable_conv.py
 	$(BIN)/python bench/portable_reduce.py
 	$(BIN)/python bench/portable_training.py
+	$(BIN)/python bench/portable_start.py
 
 twins: $(VENV)/.dev
 	$(BIN)/python bench/twins.py

@@ -8,9 +8,12 @@ never with other bits.
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from samebits._torch.core import COMPILER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -75,6 +78,16 @@ def function_of(op: Any) -> Callable[..., Any]:
     """Return what an `OpOverload` calls below its Python function; the op itself without that name."""
     function: Callable[..., Any] = getattr(op, "_op", op)
     return function
+
+
+def asks_compiler(op: Any) -> bool:
+    """Tell whether an op on the meta device would import torch's compiler, which is not imported yet.
+
+    Python code computes such an op there, and torch keeps its compiler out of that code (torch/_compile.py,
+    2.13.0). Without the name that it looks up, the answer is no.
+    """
+    known: Any = vars(torch.library).get("_impls", ())
+    return COMPILER not in sys.modules and f"{name_of(op).replace('::', '/')}/Meta" in known
 
 
 def outside_modes() -> AbstractContextManager[object]:

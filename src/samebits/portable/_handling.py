@@ -17,6 +17,7 @@ from samebits._runtime.frames import pass_on
 from samebits._torch.core import is_random
 from samebits._torch.portable import (
     arguments_of,
+    asks_compiler,
     gives_no_contents,
     is_mutable,
     outside_modes,
@@ -153,6 +154,7 @@ _LAX = frozenset(
         *("index_add", "index_reduce", "put", "scatter_add", "scatter_reduce"),
     }
 )
+_FEW_VALUES = 1 << 18  # the import takes a second
 _LIKE_TORCH = (RuntimeError, IndexError, ValueError, MemoryError)
 
 
@@ -287,7 +289,9 @@ def check(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     tensors = [*_tensors((args, tuple(kwargs.values())))]
     if not tensors and kwargs.get("dtype") in {None, torch.float32, torch.float64}:
         return
-    sure = bool(tensors) and base_name(op) not in _LAX and not _in_doubt(tensors)
+    sure = (
+        bool(tensors) and base_name(op) not in _LAX and not _in_doubt(tensors) and not _is_slow(op, tensors)
+    )
     if not sure or not _passes_without_contents(op, args, kwargs):
         _try(op, args, kwargs)
 
@@ -322,6 +326,11 @@ def _passes_without_contents(op: Any, args: tuple[Any, ...], kwargs: dict[str, A
         pass_on(error)
         return False
     return True
+
+
+def _is_slow(op: Any, tensors: list[torch.Tensor]) -> bool:
+    """Tell whether it is sooner to compute than to ask the meta device, which imports the compiler."""
+    return asks_compiler(op) and sum(tensor.numel() for tensor in tensors) < _FEW_VALUES
 
 
 def _in_doubt(tensors: list[torch.Tensor]) -> bool:

@@ -140,6 +140,17 @@ def test_code_that_was_compiled_before_runs_uncompiled():
     assert done.stdout == "compiled\nportable-op\ncompiled\n"
 
 
+def test_the_compiler_is_not_imported_for_small_tensors():
+    """Its import takes a second, and torch's Python code for tensors without contents begins with it."""
+    script = (
+        "import sys, torch, samebits\nwith samebits.portable(): torch.ones(3).cumsum(0).sinc()\n"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "False\n"
+
+
 COMPILED_BY_TORCH = """
 import torch
 from samebits.errors import SamebitsError
