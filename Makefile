@@ -32,7 +32,7 @@ PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activ
 	loss_ops matrix_functions native_ops optimizers pooling reduction_ops sampled_gradients segments spectral steady_gradients ways)
 # Many more scripts beside bare Python, and a few beside coverage.
 SLOW += tests/integration/test_fidelity_more.py
-SOURCES := $(wildcard native/*) $(wildcard native/portable/*) $(wildcard bindings/*) $(wildcard setup.py)
+SOURCES := $(wildcard native/*) $(wildcard native/portable/*) $(wildcard bindings/*) $(wildcard bindings/ops/*) $(wildcard setup.py)
 
 .PHONY: demo docs test test-slow test-portable lint bench twins bench-planted bench-resume test-gpu clean
 

@@ -3,17 +3,19 @@
     python bench/control.py
 
 Prints a table. Times are the least of many, because other programs only ever add to them. Activation is
-measured in fresh processes, right after `import torch`.
+measured in fresh processes, right after `import torch`, with the garbage collector frozen: a pass over
+torch's objects takes a tenth of a second, and may be due at any time.
 """
 
 from __future__ import annotations
 
 import statistics
-import subprocess
 import sys
 import time
 import warnings
 from typing import TYPE_CHECKING, Any
+
+from fresh import compile_package, output_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +24,8 @@ PROCESSES = 10
 ONCE = """
 import warnings
 warnings.simplefilter("ignore")
-import torch, numpy.random
-import time
+import gc, time, torch, numpy.random
+gc.freeze()
 a = time.perf_counter()
 from samebits.determinism.context import deterministic
 b = time.perf_counter()
@@ -37,14 +39,12 @@ print(b - a, c - b, d - c, e - d)
 """
 
 
-def fresh(seed: str) -> list[tuple[float, ...]]:
+def in_processes(seed: str) -> list[tuple[float, ...]]:
     """Import, begin, end and begin again, in seconds, in processes of their own."""
     rows = []
     for _ in range(PROCESSES):
-        done = subprocess.run(
-            [sys.executable, "-c", ONCE.replace("SEED", seed)], capture_output=True, text=True, check=True
-        )
-        rows.append(tuple(float(word) for word in done.stdout.split()))
+        printed = output_of([sys.executable, "-c", ONCE.replace("SEED", seed)])
+        rows.append(tuple(float(word) for word in printed.split()))
     return rows
 
 
@@ -85,9 +85,10 @@ def per_step() -> list[tuple[str, float]]:
 
 def main() -> None:
     """Print the table."""
+    compile_package()
     print(f"{'':34}{'least':>10}{'median':>10}")
     for seed in ("None", "0"):
-        columns = zip(*fresh(seed), strict=True)
+        columns = zip(*in_processes(seed), strict=True)
         for name, column in zip(("import", "begin", "end", "begin again"), columns, strict=True):
             values = [value * 1e3 for value in column]
             label = f"{name}, seed {seed}"

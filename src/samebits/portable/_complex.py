@@ -12,7 +12,7 @@ from samebits.portable import ops
 from samebits.portable._exact import moves_complex
 from samebits.portable._handling import all_bits_of, check, chosen_once, decomposed
 from samebits.portable._refusals import refuse_complex
-from samebits.portable._registry import declared_by, declared_complex, is_in_place, resolve
+from samebits.portable._registry import Handlers, declared_by, declared_complex, is_in_place
 from samebits.portable._scan import VIRTUAL
 from samebits.portable.kernels.complex_numbers import by_parts
 
@@ -31,12 +31,12 @@ LINEAR = (
 
 
 @functools.cache
-def complex_handlers() -> dict[Any, Handler]:
-    """Return the handler of each op for calls with complex numbers."""
+def complex_handlers() -> Handlers:
+    """Return the handlers for calls with complex numbers."""
     of_reals = declared_by(ops.families())
     table: dict[str, Handler] = {name: functools.partial(by_parts, of_reals[name]) for name in LINEAR}
     table |= declared_complex(ops.families())
-    return resolve({name: _of_plain(handler, is_in_place(name)) for name, handler in table.items()})
+    return Handlers(table, lambda handler, name: _of_plain(handler, is_in_place(name)))
 
 
 @functools.cache

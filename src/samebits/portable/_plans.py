@@ -27,10 +27,10 @@ from samebits.portable._handling import (
 from samebits.portable._refusals import refuse_op, refuse_sparse, refuse_tensor
 from samebits.portable._registry import (
     Handler,
+    Handlers,
     declared_by,
     declared_sparse,
     is_in_place,
-    resolve,
     rounding_once,
     without_out,
     writing,
@@ -63,25 +63,24 @@ _PASSING_OPS = frozenset(  # of `fully_shard`: they copy into and out of the buf
 
 
 @functools.cache
-def handlers(families: Families) -> dict[Any, Handler]:
-    """Return the handler of each op for float32 and float64. Made at the first use, when torch is there.
+def handlers(families: Families) -> Handlers:
+    """Return the handlers for float32 and float64.
 
     Args:
         families: modules of handlers.
     """
-    return resolve(declared_by(families))
+    return Handlers(declared_by(families))
 
 
 @functools.cache
-def low_handlers(families: Families) -> dict[Any, Handler]:
-    """Return the handler of each op for calls with float16 or bfloat16 among the dtypes.
+def low_handlers(families: Families) -> Handlers:
+    """Return the handlers for calls with float16 or bfloat16 among the dtypes.
 
     Args:
         families: modules of handlers.
     """
-    table = declared_by(families)
-    return resolve(
-        {name: rounding_once(handler, in_place=is_in_place(name)) for name, handler in table.items()}
+    return Handlers(
+        declared_by(families), lambda handler, name: rounding_once(handler, in_place=is_in_place(name))
     )
 
 
@@ -100,14 +99,14 @@ def plan_of(op: Any, families: Families) -> Plan:
     if namespace != "aten":
         return decomposed(op) if can_decompose(op) else _refused(op)
     exactness = exactness_of(op)
-    handler = handlers(families).get(op)
+    handler, low = handlers(families).get(op), low_handlers(families).get(op)
     single = None if handler is not None else single_op(op)
     if single is not None:
         return _for_each(op, _or_complex(single, plan_of(single, families)))
     if handler is None and exactness.floats and exactness.condition is None:
         return _passed(op)
-    if handler is not None:
-        rest = handled(op, handler, low_handlers(families)[op], integers=exactness.integers)
+    if handler is not None and low is not None:
+        rest = handled(op, handler, low, integers=exactness.integers)
     else:
         rest = decomposed(op) if can_decompose(op) else _written_or_refused(op, families)
         if exactness.integers:
@@ -209,9 +208,9 @@ def _refused(op: Any) -> Plan:
 
 
 @functools.cache
-def sparse_handlers() -> dict[Any, Handler]:
-    """Return the handler of each op for calls with a sparse tensor."""
-    return resolve(declared_sparse(ops.families()))
+def sparse_handlers() -> Handlers:
+    """Return the handlers for calls with a sparse tensor."""
+    return Handlers(declared_sparse(ops.families()))
 
 
 @functools.cache

@@ -57,10 +57,10 @@ def register() -> Registrations:
         registrations.pass_on(name)
     for name in factory_ops():
         if base_of(name) in COMPUTED_FACTORIES:
-            registrations.set_factory(name, _kernel(name))
+            registrations.set_factory(name, _Kernel(name))
     registrations.set_on_devices(_refuse_device)
     for name in native_ops():
-        registrations.set(name, native_kernel(name, _kernel(name)))
+        registrations.set(name, native_kernel(name, _Kernel(name)))
     return registrations
 
 
@@ -71,7 +71,7 @@ def _refuse_device(name: str, *_: Any, **kwargs: Any) -> Any:
 def close_composites(registrations: Registrations) -> None:
     """Catch the ops that `catch_all` does not reach, of libraries that were loaded meanwhile too."""
     for name in composite_ops():
-        registrations.set(name, _kernel(name))
+        registrations.set(name, _Kernel(name))
 
 
 @contextlib.contextmanager
@@ -113,15 +113,22 @@ def run_op(op: Any, *args: Any, **kwargs: Any) -> Any:
         return_to(before)
 
 
-def _kernel(name: str) -> Callable[..., Any]:
-    @functools.cache
-    def op() -> Any:  # at the first call: to make all of them takes a tenth of a second
-        return op_named(name)
+class _Kernel:
+    """Runs the op of a name, which is made at the first call: to make all of them takes a tenth of a second.
 
-    def run(*args: Any, **kwargs: Any) -> Any:
-        return run_op(op(), *args, **kwargs)
+    Args:
+        name: such as `aten::mm`.
+    """
 
-    return run
+    __slots__ = ("_name", "_op")
+
+    def __init__(self, name: str) -> None:
+        self._name, self._op = name, None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._op is None:
+            self._op = op_named(self._name)
+        return run_op(self._op, *args, **kwargs)
 
 
 @functools.cache

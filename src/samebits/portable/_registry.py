@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from samebits._torch.portable import arguments_of
+from samebits._torch.portable import arguments_of, schema_name
 from samebits.portable._tensors import LOW_PRECISION, raised
 
 if TYPE_CHECKING:
@@ -136,6 +136,41 @@ def _add(table: dict[str, Handler], more: Table) -> None:
     if twice:
         raise ValueError(f"two handlers for {sorted(twice)}")
     table.update(more)
+
+
+class Handlers:
+    """The handlers of ops by `OpOverload`, each found when it is first asked for: all of them take long.
+
+    Args:
+        table: names of ops to handlers.
+        made: makes of each, and of the name of its op, the handler that is meant.
+    """
+
+    def __init__(self, table: Table, made: Callable[[Handler, str], Handler] | None = None) -> None:
+        self._made = made or (lambda handler, _: handler)
+        self._parts: dict[str, dict[str, Handler]] = {}
+        for name, handler in table.items():
+            self._parts.setdefault(name.partition(".")[0], {})[name] = handler
+        self._found: dict[str, dict[Any, Handler]] = {}
+
+    def get(self, op: Any) -> Handler | None:
+        """Return the handler of an op, None if it has none.
+
+        Args:
+            op: an `OpOverload` of the namespace `aten`.
+        """
+        packet = schema_name(op).partition("::")[2]
+        if packet not in self._found:
+            self._found[packet] = self._resolved(packet, packet.removesuffix("_"))
+        return self._found[packet].get(op)
+
+    def all(self) -> dict[Any, Handler]:
+        """Return the handlers of all ops."""
+        return self._resolved(*self._parts)
+
+    def _resolved(self, *packets: str) -> dict[Any, Handler]:
+        named = {name: each for packet in packets for name, each in self._parts.get(packet, {}).items()}
+        return resolve({name: self._made(handler, name) for name, handler in named.items()})
 
 
 def resolve(table: Table) -> dict[Any, Handler]:

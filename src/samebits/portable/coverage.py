@@ -178,7 +178,7 @@ def _noted(mode: CollectingMode, name: str, function: Callable[..., Any]) -> Cal
 
 def _kernels() -> Iterable[tuple[str, str]]:
     homes = {name: _section(family) for family in families() for name in declared(family)}
-    for op in handlers(families()):
+    for op in handlers(families()).all():
         name, overload = schema_name(op).partition("::")[2], overload_name(op)
         full = name if overload == "default" else f"{name}.{overload}"
         if full in homes:
