@@ -21,7 +21,8 @@ typedef struct sb_tensor_ *sb_tensor;
 
 /* Functions of torch and of native/portable by their addresses; `bind` (module.c) sets them once. */
 #define SB_KERNELS(X)                                                                                                 \
-    X(activation) X(elementwise_binary) X(elementwise_unary) X(gemm) X(layer_norm) X(reduce) X(softmax) X(sqrt)
+    X(activation) X(channel_norm) X(conv) X(elementwise_binary) X(elementwise_unary) X(gemm) X(layer_norm) X(reduce)      \
+    X(softmax) X(sqrt)
 #define SB_KERNEL_MEMBER(name) int64_t (*name)(const sbp_##name##_parameters *);
 typedef struct {
     int32_t (*get_data_ptr)(sb_tensor, void **);
@@ -62,7 +63,7 @@ typedef struct {
     sb_function function;
 } sb_named;
 
-extern const sb_named sb_arithmetic[], sb_functions[], sb_moves[], sb_products[], sb_reductions[], sb_rows[];
+extern const sb_named sb_arithmetic[], sb_channels[], sb_convolutions[], sb_functions[], sb_moves[], sb_products[], sb_reductions[], sb_rows[];
 extern PyType_Spec sb_op_spec;
 
 /* What is read of a tensor. */

@@ -97,7 +97,11 @@ def _table() -> Table:
         "sum.dim_IntList": ("sum", 0),
         "mean": ("sum", 1),
         "mean.dim": ("sum", 1),
+        "convolution": ("convolution", 0),
         "native_layer_norm": ("layer_norm", 0),
+        "native_batch_norm": ("batch_norm", 0),
+        "_native_batch_norm_legit": ("batch_norm", 0),
+        "_native_batch_norm_legit_no_training": ("batch_norm", 1),
         "copy_": ("copy", 0),
         "neg": ("move", 1),  # of complex numbers there is a handler
         **dict.fromkeys(("clone", "empty_like", "zero_", "zeros_like"), ("move", 0)),

@@ -205,6 +205,66 @@ def test_rows(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
+@pytest.mark.parametrize("shape", [(2, 3), (1, 3, 4, 5), (4, 3, 0), (3, 3, 1), (2, 3, 300, 7)])
+def test_channels(shape, dtype):
+    x, (weight, bias, mean) = filled(shape, dtype), filled((3, 3), dtype)
+    for variance in (
+        filled((3,), dtype).abs(),
+        filled((3,), dtype),
+        torch.ones(3),
+        torch.ones(4, dtype=dtype),
+    ):
+        for affine in ((weight, bias), (weight, None), (None, bias), (None, None)):
+            given = (*affine, mean, variance)
+            check(aten.native_batch_norm, x, *given, False, 0.1, 1e-5)
+            check(aten._native_batch_norm_legit, x, *given, False, 0.1, 1e-5)
+            check(aten._native_batch_norm_legit_no_training, x, *given, 0.1, 1e-5)
+        check(aten.native_batch_norm, x.transpose(0, 1)[:, :3], *given, False, 0.1, 1e-5)
+        check(aten.native_batch_norm, x, *given[:2], mean.clone(), variance.clone(), True, 0.1, 1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_convolutions(dims, dtype):
+    images = [filled((2, 4, *size[:dims]), dtype) for size in ((7, 6, 5), (1, 1, 1), (0, 2, 2), (20, 3, 4))]
+    for image, taps, stride, padding, dilation in itertools.product(
+        images, (1, 2, 3), (1, 2), (0, 1), (1, 2)
+    ):
+        for weight, groups in (
+            (filled((6, 4, *[taps] * dims), dtype), 1),
+            (filled((4, 2, *[taps] * dims), dtype), 2),
+        ):
+            bias, given = filled((weight.shape[0],), dtype), ([stride], [padding] * dims, [dilation])
+            check(aten.convolution, image, weight, bias, *given, False, [0], groups)
+            check(aten.convolution, image, weight, None, *given, False, [0] * dims, groups)
+    last, weight = [1] * dims, filled((4, 4, *[2] * dims), dtype)
+    check(aten.convolution, images[0], weight, None, last, [0], last, True, [0], 1)
+    check(aten.convolution, images[0][0], weight, None, last, [0], last, False, [0], 1)
+    check(
+        aten.convolution,
+        images[0].transpose(0, 1)[:, [0, 1, 0, 1]],
+        weight,
+        None,
+        last,
+        [0],
+        last,
+        False,
+        [0],
+        1,
+    )
+    check(aten.convolution, images[0], weight, bias, last, [0], last, False, [0], 3)
+    check(aten.convolution, images[0], weight[:, :3], None, last, [0], last, False, [0], 1)
+    check(aten.convolution, images[0], weight, bias[:3], last, [0], last, False, [0], 1)
+    if dims == 2:
+        for one, other in (
+            (torch.channels_last, torch.contiguous_format),
+            (torch.contiguous_format, torch.channels_last),
+        ):
+            pair = images[0].contiguous(memory_format=one), weight.contiguous(memory_format=other)
+            check(aten.convolution, *pair, bias, last, [0], last, False, [0], 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
 def test_losses(dtype):
     for x in tensors(dtype):
         for reduction in (0, 1, 2):
@@ -240,6 +300,8 @@ def test_every_op_of_the_table_computes_here():
         "mse_loss": lambda: functional.mse_loss(x, x + 1),
         "_softmax": lambda: x.softmax(1),
         "native_layer_norm": lambda: functional.layer_norm(x, (4,), w, w),
+        "native_batch_norm": lambda: functional.batch_norm(x, w, w * w, w, w),
+        "convolution": lambda: functional.conv1d(x[None], x[:, :, None], w),
         "clone": x.clone,
         "zeros_like": lambda: torch.zeros_like(x),
     }
