@@ -76,6 +76,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python bench/portable.py
 	$(BIN)/python bench/portable_conv.py
 	$(BIN)/python bench/portable_reduce.py
+	$(BIN)/python bench/portable_linalg.py
 	$(BIN)/python bench/portable_training.py
 	$(BIN)/python bench/portable_start.py
 

@@ -66,6 +66,35 @@
     X(in, a) X(three_whole, a_strides) X(in, b) X(three_whole, b_strides)                                             \
     X(out, out) X(three_whole, out_strides) X(in, added) X(three_whole, added_strides) X(real, alpha) X(real, beta)
 
+/* `x` and `out`: (batch, n, n); `out` is zeros at first. `info` (int64), 0 at first, becomes 1 + the first column that
+ * fails. */
+#define SBP_FIELDS_cholesky(X) X(whole, is_f64) X(whole, batch) X(whole, n) X(in, x) X(out, out) X(out, info)
+
+/* `a`, (batch, rows, columns), becomes its factors. `pivots` and `info` are int64; `info` is 0 at first. */
+#define SBP_FIELDS_lu(X)                                                                                              \
+    X(whole, is_f64) X(whole, is_pivoted) X(whole, batch) X(whole, rows) X(whole, columns) X(out, a) X(out, pivots)   \
+    X(out, info)
+
+/* `x`, (batch, n, columns), becomes the solution. Strides are those of rows, of columns and of the batch. */
+#define SBP_FIELDS_triangular(X)                                                                                      \
+    X(whole, is_f64) X(whole, is_upper) X(whole, is_unit) X(whole, batch) X(whole, n) X(whole, columns) X(in, a)      \
+    X(three_whole, a_strides) X(out, x)
+
+/* `work`, (batch, rows, columns), becomes its upper triangle. `v`: (batch, reflections, rows), of which the values
+ * before the diagonal are not written. `tau`: (batch, reflections). */
+#define SBP_FIELDS_householder(X)                                                                                     \
+    X(whole, is_f64) X(whole, batch) X(whole, rows) X(whole, columns) X(out, work) X(out, v) X(out, tau)
+
+/* Multiplies `q`, (batch, rows, columns), the unit matrix at first, by them in `steps`. */
+#define SBP_FIELDS_reflections(X)                                                                                     \
+    X(whole, is_f64) X(whole, batch) X(whole, rows) X(whole, columns) X(whole, steps) X(in, v) X(in, tau) X(out, q)
+
+/* `rows`, (batch, n, length), are rotated in place; the first `width` of each are the matrix. `limits`: one for each
+ * symmetric matrix, NULL for others. `done` (int64) becomes whether `most_sweeps` sweeps were enough for it. */
+#define SBP_FIELDS_jacobi(X)                                                                                          \
+    X(whole, batch) X(whole, n) X(whole, width) X(whole, length) X(out, rows) X(in, limits) X(real, tolerance)        \
+    X(whole, most_sweeps) X(out, done)
+
 /* `reduced`: a bit for each reduced axis. `out` and `mean` are contiguous over the other axes. Nothing is empty. The
  * strides of b are any where there is no b. */
 #define SBP_FIELDS_reduce(X)                                                                                          \
@@ -158,9 +187,10 @@ typedef struct {
     X(three_whole, size) X(three_whole, outputs) X(three_in, first) X(three_in, end) X(three_in, counts)
 
 #define SBP_KERNELS(X)                                                                                                \
-    X(accumulate) X(activation) X(attention) X(batch_norm) X(batch_norm_gradient) X(channel_norm) X(conv)             \
+    X(accumulate) X(activation) X(attention) X(batch_norm) X(batch_norm_gradient) X(channel_norm) X(cholesky) X(conv) \
     X(conv_weight) X(elementwise_binary) X(elementwise_unary) X(fft) X(gemm) X(group_norm) X(group_norm_gradient)     \
-    X(layer_norm) X(layer_norm_weights) X(optimizer) X(pairs) X(random) X(reduce) X(scan) X(softmax) X(sqrt) X(window)
+    X(householder) X(jacobi) X(layer_norm) X(layer_norm_weights) X(lu) X(optimizer) X(pairs) X(random) X(reduce)      \
+    X(reflections) X(scan) X(softmax) X(sqrt) X(triangular) X(window)
 
 #define SBP_MEMBER_whole(name) int64_t name;
 #define SBP_MEMBER_real(name) double name;

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from samebits.portable.kernels.attention import Heads
     from samebits.portable.kernels.contractions import Geometry, Sizes
     from samebits.portable.kernels.fourier import Stages, Transform
+    from samebits.portable.kernels.jacobi import Problem
+    from samebits.portable.kernels.linalg import Reflections
     from samebits.portable.kernels.optimizer import AdamRule, Group, SgdRule
     from samebits.portable.kernels.random import Settings
     from samebits.portable.kernels.reductions import Windows
@@ -164,3 +166,21 @@ class Backend(Protocol):
 
     def window_spread(self, gradient: Tensor, dims: tuple[Windows, ...], divisor: int, out: Tensor) -> None:
         """Add the gradient of the means' input to zeros."""
+
+    def rotate(self, problem: Problem, most_sweeps: int, done: Tensor) -> None:
+        """Rotate rows as `jacobi.rotate`; `done` (int64) becomes 1 for each matrix that is done, else 0."""
+
+    def reflect_columns(self, work: Tensor, reflections: Reflections) -> None:
+        """Make upper triangles in place, and write the reflections; `v` is zeros at first."""
+
+    def multiply_reflections(self, reflections: Reflections, q: Tensor) -> None:
+        """Multiply q, unit matrices at first, by all reflections."""
+
+    def cholesky(self, a: Tensor, out: Tensor, info: Tensor) -> None:
+        """Write lower factors into `out`, and 1 + the first column that fails into `info`: zeros at first."""
+
+    def lu(self, a: Tensor, pivots: Tensor, info: Tensor, *, pivot: bool) -> None:
+        """Write both factors over a, and 1 + the first pivot that is 0 into `info` (int64), 0 at first."""
+
+    def solve_triangular(self, a: Tensor, x: Tensor, *, upper: bool, unit: bool) -> None:
+        """Write the solutions over x, contiguous right sides; a is of any strides."""

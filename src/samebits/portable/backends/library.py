@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from samebits._reader import Kernel
 
-ABI = 4
+ABI = 5
 BACKEND_VARIABLE = variable_names.PORTABLE_BACKEND
 REFERENCE = "reference"
 """The value of that variable that asks for no C kernels."""
@@ -40,6 +40,7 @@ class Kernels:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         from samebits.portable.backends import parameters as p
+        from samebits.portable.backends import parameters_linalg as linalg
 
         library.samebits_portable_isa.restype = ctypes.c_char_p
         library.samebits_portable_parameters.restype = ctypes.c_char_p
@@ -55,6 +56,7 @@ class Kernels:
         self.batch_norm = self._bind(p.BatchNorm)
         self.batch_norm_gradient = self._bind(p.BatchNormGradient)
         self.channel_norm = self._bind(p.ChannelNorm)
+        self.cholesky = self._bind(linalg.Cholesky)
         self.conv = self._bind(p.Conv)
         self.conv_weight = self._bind(p.ConvWeight)
         self.elementwise_binary = self._bind(p.ElementwiseBinary)
@@ -63,15 +65,20 @@ class Kernels:
         self.gemm = self._bind(p.Gemm)
         self.group_norm = self._bind(p.GroupNorm)
         self.group_norm_gradient = self._bind(p.GroupNormGradient)
+        self.householder = self._bind(linalg.Householder)
+        self.jacobi = self._bind(linalg.Jacobi)
         self.layer_norm = self._bind(p.LayerNorm)
         self.layer_norm_weights = self._bind(p.LayerNormWeights)
+        self.lu = self._bind(linalg.Lu)
         self.optimizer = self._bind(p.Optimizer)
         self.pairs = self._bind(p.Pairs)
         self.random = self._bind(p.Random)
         self.reduce = self._bind(p.Reduce)
+        self.reflections = self._bind(linalg.Reflections)
         self.scan = self._bind(p.Scan)
         self.softmax = self._bind(p.Softmax)
         self.sqrt = self._bind(p.Sqrt)
+        self.triangular = self._bind(linalg.Triangular)
         self.window = self._bind(p.Window)
 
     def select(self, isa: str) -> bool:
@@ -146,12 +153,11 @@ def declared_fields(parameters: Any) -> tuple[str, dict[str, str]]:
 
 
 def declared_parameters() -> dict[str, str]:
-    """Return the fields of each kernel in parameters.py, in the form in which the library lists them."""
-    from samebits.portable.backends import parameters
+    """Return the fields of each kernel as Python declares them, in the form that the library gives."""
+    from samebits.portable.backends import parameters, parameters_linalg
 
-    classes = [
-        each for each in vars(parameters).values() if isinstance(each, type) and issubclass(each, tuple)
-    ]
+    named = {**vars(parameters), **vars(parameters_linalg)}
+    classes = [each for each in named.values() if isinstance(each, type) and issubclass(each, tuple)]
     declared = map(declared_fields, classes)
     return {name: " ".join(f"{field}:{types}" for field, types in each.items()) for name, each in declared}
 

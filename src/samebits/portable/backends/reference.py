@@ -17,6 +17,8 @@ from samebits.portable.reference import (
     contractions,
     elementary,
     fourier,
+    jacobi,
+    linalg,
     norms,
     optimizer,
     pairs,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from samebits.portable.kernels.attention import Heads
     from samebits.portable.kernels.contractions import Geometry, Sizes
     from samebits.portable.kernels.fourier import Stages, Transform
+    from samebits.portable.kernels.jacobi import Problem
+    from samebits.portable.kernels.linalg import Reflections
     from samebits.portable.kernels.optimizer import AdamRule, Group, SgdRule
     from samebits.portable.kernels.random import Settings
     from samebits.portable.kernels.reductions import Windows
@@ -239,6 +243,33 @@ class ReferenceBackend:
     def window_spread(self, gradient: Tensor, dims: tuple[Windows, ...], divisor: int, out: Tensor) -> None:
         """See `Backend`."""
         reductions.window_spread(as_array(out), as_array(gradient), _bounds(dims), divisor)
+
+    def rotate(self, problem: Problem, most_sweeps: int, done: Tensor) -> None:
+        """See `Backend`."""
+        rows, width, limits, tolerance = problem
+        bounds = None if limits is None else as_array(limits)
+        found = jacobi.rotate(jacobi.Rows(as_array(rows), width, bounds, tolerance), most_sweeps)
+        done.copy_(as_tensor(found))
+
+    def reflect_columns(self, work: Tensor, reflections: Reflections) -> None:
+        """See `Backend`."""
+        linalg.reflect_columns(as_array(work), as_array(reflections.v), as_array(reflections.tau))
+
+    def multiply_reflections(self, reflections: Reflections, q: Tensor) -> None:
+        """See `Backend`."""
+        linalg.multiply_reflections(as_array(reflections.v), as_array(reflections.tau), as_array(q))
+
+    def cholesky(self, a: Tensor, out: Tensor, info: Tensor) -> None:
+        """See `Backend`."""
+        linalg.cholesky(as_array(a), as_array(out), as_array(info))
+
+    def lu(self, a: Tensor, pivots: Tensor, info: Tensor, *, pivot: bool) -> None:
+        """See `Backend`."""
+        linalg.lu(as_array(a), as_array(pivots), as_array(info), pivot=pivot)
+
+    def solve_triangular(self, a: Tensor, x: Tensor, *, upper: bool, unit: bool) -> None:
+        """See `Backend`."""
+        linalg.solve_triangular(as_array(a), as_array(x), upper=upper, unit=unit)
 
 
 def _random(kind: Kind, key: int, out: Tensor, settings: Settings) -> Array:

@@ -14,13 +14,13 @@ from samebits.portable._tensors import REAL, as_array, as_tensor
 from samebits.portable.kernels.contractions import gemm
 from samebits.portable.kernels.elementwise import sqrt
 from samebits.portable.kernels.jacobi import SMALLEST, Problem, rotate
+from samebits.portable.kernels.linalg import Reflections, factored, product
 from samebits.portable.kernels.random import order
 from samebits.portable.kernels.reductions import sum_magnitudes_over, sum_products_over, sum_squares_over
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    Reflection = tuple[Tensor, Tensor]
     Solved = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
@@ -40,70 +40,26 @@ def linalg_qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     return product(reflections, A.new_empty(batch.numel(), rows, width)).reshape(*batch, rows, width), r
 
 
-def factored(a: Tensor) -> tuple[Tensor, list[Reflection]]:
-    """Return the upper triangles of matrices (batch, rows, columns), and the reflections that make them."""
-    work = a.clone(memory_format=torch.contiguous_format)
-    reflections = []
-    for j in range(min(work.shape[1:])):
-        v, tau, beta = _reflection(work[:, j:, j])
-        _reflect(work[:, j:, j + 1 :], v, tau)
-        work[:, j, j] = beta
-        work[:, j + 1 :, j] = 0
-        reflections.append((v, tau))
-    return work, reflections
-
-
-def _reflection(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return v with v[0] = 1, tau and beta for each row x: (1 - tau v v^T) x is beta and zeros."""
-    alpha, rest = x[:, 0].clone(), x[:, 1:].contiguous()
-    squares = gemm(rest[:, None], rest[:, :, None])[:, 0, 0]
-    turned = squares != 0
-    root = sqrt(alpha * alpha + squares)
-    beta = torch.where(turned, torch.where(alpha < 0, root, -root), alpha)
-    v = torch.ones_like(x)
-    v[:, 1:] = torch.where(turned[:, None], rest / (alpha - beta)[:, None], torch.zeros_like(rest))
-    return v, torch.where(turned, (beta - alpha) / beta, torch.zeros_like(beta)), beta
-
-
-def _reflect(work: Tensor, v: Tensor, tau: Tensor) -> None:
-    """Subtract (tau v) times (v^T work) from `work`."""
-    if work.numel():
-        work.sub_((v * tau[:, None])[:, :, None] * gemm(v[:, None], work))
-
-
-def product(reflections: list[Reflection], like: Tensor) -> Tensor:
-    """Return the first columns of the product of all reflections, of the shape and dtype of `like`."""
-    q = torch.eye(*like.shape[1:], dtype=like.dtype).expand(like.shape).contiguous()
-    for j in range(len(reflections) - 1, -1, -1):
-        v, tau = reflections[j]
-        _reflect(q[:, j:, j:], v, tau)
-    return q
-
-
 @handles("aten::geqrf")
 def geqrf(self: Tensor) -> tuple[Tensor, Tensor]:
     """Compute `aten::geqrf`: the upper triangle with the reflections below it, and their factors."""
     rows, columns = self.shape[-2:]
     batch = self.shape[:-2]
     a, reflections = factored(self.reshape(batch.numel(), rows, columns))
-    tau = a.new_zeros(batch.numel(), len(reflections))
-    for j, (v, factor) in enumerate(reflections):
-        a[:, j + 1 :, j] = v[:, 1:]
-        tau[:, j] = factor
-    return a.reshape(self.shape), tau.reshape(*batch, len(reflections))
+    v, tau = reflections
+    for j in range(v.shape[1]):
+        a[:, j + 1 :, j] = v[:, j, j + 1 :]
+    return a.reshape(self.shape), tau.reshape(*batch, v.shape[1])
 
 
 @handles("aten::linalg_householder_product")
 def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """Compute `aten::linalg_householder_product` of the reflections that `geqrf` returns."""
     a = input.reshape(input.shape[:-2].numel(), *input.shape[-2:])
-    factors = tau.reshape(a.shape[0], tau.shape[-1])
-    reflections = []
-    for j in range(factors.shape[1]):
-        v = a[:, j:, j].clone(memory_format=torch.contiguous_format)
-        v[:, 0] = 1
-        reflections.append((v, factors[:, j]))
-    return product(reflections, a).reshape(input.shape)
+    factors = tau.reshape(a.shape[0], tau.shape[-1]).contiguous()
+    v = a[..., : factors.shape[1]].mT.clone(memory_format=torch.contiguous_format)
+    v.diagonal(0, 1, 2).fill_(1)
+    return product(Reflections(v, factors), a).reshape(input.shape)
 
 
 _SYMMETRIC_TOLERANCE = {torch.float32: 2.0**-38, torch.float64: 2.0**-50}

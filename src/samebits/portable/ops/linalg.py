@@ -10,8 +10,9 @@ import torch
 from samebits.portable._refusals import refuse_use
 from samebits.portable._registry import handles
 from samebits.portable._tensors import REAL, as_array, as_tensor
-from samebits.portable.kernels.contractions import gemm
-from samebits.portable.kernels.elementwise import sqrt, unary
+from samebits.portable.kernels.elementwise import unary
+from samebits.portable.kernels.linalg import cholesky as cholesky_factors
+from samebits.portable.kernels.linalg import lu_, solve_triangular
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,17 +32,7 @@ def linalg_cholesky_ex(
 ) -> tuple[Tensor, Tensor]:
     """Compute `aten::linalg_cholesky_ex`, column after column."""
     a = _matrices(self.transpose(-2, -1) if upper else self, "linalg_cholesky_ex")
-    n = a.shape[-1]
-    info = torch.zeros(a.shape[0], dtype=torch.int32)
-    out = torch.zeros_like(a)
-    for j in range(n):
-        column = a[:, j:, j : j + 1]
-        if j:
-            column = column - gemm(out[:, j:, :j], out[:, j : j + 1, :j].transpose(1, 2))
-        failed = ~(column[:, 0, 0] > 0)
-        info = torch.where(failed & (info == 0), j + 1, info).to(torch.int32)
-        out[:, j:, j : j + 1] = column / sqrt(column[:, :1].contiguous())
-        out[:, j, j] = sqrt(column[:, 0, 0].contiguous())
+    out, info = cholesky_factors(a)
     if check_errors:
         linalg_check_errors(info, "linalg.cholesky", is_matrix=self.dim() == 2)
     factor = out.reshape(self.shape)
@@ -68,19 +59,6 @@ def linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None
         )
 
 
-def _solved(a: Tensor, b: Tensor, *, upper: bool, unit: bool) -> Tensor:
-    """Return x with a x = b, row by row from the one with a single unknown; a is (batch, n, n)."""
-    n = a.shape[-1]
-    x = b.clone(memory_format=torch.contiguous_format)
-    for i in reversed(range(n)) if upper else range(n):
-        known = slice(i + 1, n) if upper else slice(0, i)
-        row = x[:, i : i + 1]
-        if known.stop > known.start:
-            row = row - gemm(a[:, i : i + 1, known], x[:, known])
-        x[:, i : i + 1] = row if unit else row / a[:, i : i + 1, i : i + 1]
-    return x
-
-
 @handles("aten::linalg_solve_triangular")
 def linalg_solve_triangular(
     self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
@@ -94,7 +72,7 @@ def linalg_solve_triangular(
     leading = np.broadcast_shapes(tuple(self.shape[:-2]), tuple(B.shape[:-2]))
     a = _matrices(self.expand(*leading, *self.shape[-2:]), "linalg_solve_triangular")
     b = _matrices(B.expand(*leading, *B.shape[-2:]), "linalg_solve_triangular")
-    return _solved(a, b, upper=upper, unit=unitriangular).reshape(*leading, *B.shape[-2:])
+    return solve_triangular(a, b, upper=upper, unit=unitriangular).reshape(*leading, *B.shape[-2:])
 
 
 @handles("aten::triangular_solve")
@@ -113,37 +91,11 @@ def linalg_lu_factor_ex(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute `aten::linalg_lu_factor_ex`, columns and rows in turn; the first of the largest is pivot."""
     a = _matrices(A, "linalg_lu_factor_ex")
-    batch, rows, columns = a.shape
-    least = min(rows, columns)
-    pivots = torch.zeros((batch, least), dtype=torch.int32)
-    info = torch.zeros(batch, dtype=torch.int32)
-    for k in range(least):
-        if k:
-            a[:, k:, k : k + 1] -= gemm(a[:, k:, :k], a[:, :k, k : k + 1])
-        if pivot:
-            _swap(a, k, pivots)
-        else:
-            pivots[:, k] = k + 1
-        if k:
-            a[:, k : k + 1, k + 1 :] -= gemm(a[:, k : k + 1, :k], a[:, :k, k + 1 :])
-        top = a[:, k : k + 1, k : k + 1]
-        info = torch.where((top.reshape(-1) == 0) & (info == 0), k + 1, info).to(torch.int32)
-        a[:, k + 1 :, k : k + 1] = torch.where(
-            top == 0, a[:, k + 1 :, k : k + 1], a[:, k + 1 :, k : k + 1] / top
-        )
+    pivots, info = lu_(a, pivot=pivot)
     if check_errors:
         linalg_check_errors(info, "linalg.lu_factor", is_matrix=A.dim() == 2)
     leading = A.shape[:-2]
-    return a.reshape(A.shape), pivots.reshape(*leading, least), info.reshape(leading)
-
-
-def _swap(a: Tensor, k: int, pivots: Tensor) -> None:
-    largest = as_tensor(np.abs(as_array(a[:, k:, k])).argmax(1)) + k
-    every = torch.arange(a.shape[0])
-    pivots[:, k] = (largest + 1).to(torch.int32)
-    chosen, top = a[every, largest].clone(), a[:, k].clone()
-    a[every, largest] = top
-    a[:, k] = chosen
+    return a.reshape(A.shape), pivots.reshape(*leading, pivots.shape[1]), info.reshape(leading)
 
 
 def _order(pivots: Tensor, rows: int) -> Tensor:
@@ -170,10 +122,12 @@ def linalg_lu_solve(
         pivots.expand(*leading, pivots.shape[-1]).reshape(a.shape[0], pivots.shape[-1]), a.shape[-1]
     )[:, :, None].expand(b.shape)
     if not adjoint:
-        lower = _solved(a, b.gather(1, order), upper=False, unit=True)
-        return _solved(a, lower, upper=True, unit=False).reshape(*leading, *B.shape[-2:])
+        lower = solve_triangular(a, b.gather(1, order), upper=False, unit=True)
+        return solve_triangular(a, lower, upper=True, unit=False).reshape(*leading, *B.shape[-2:])
     turned = a.transpose(1, 2)
-    solution = _solved(turned, _solved(turned, b, upper=False, unit=False), upper=True, unit=True)
+    solution = solve_triangular(
+        turned, solve_triangular(turned, b, upper=False, unit=False), upper=True, unit=True
+    )
     return torch.zeros_like(solution).scatter(1, order, solution).reshape(*leading, *B.shape[-2:])
 
 
