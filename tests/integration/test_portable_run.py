@@ -7,6 +7,8 @@ import json
 import pytest
 from cli_support import samebits, write
 
+from samebits._torch.dispatch_key import can_register
+
 TRAINING = """
     import torch
     from torch import nn
@@ -46,7 +48,15 @@ def test_the_record_says_which_numerics(tmp_path):
     samebits("run", "--portable", "--record", "a.sbr", "train.py", cwd=tmp_path)
     shown = json.loads(samebits("show", "--json", "a.sbr", cwd=tmp_path).stdout)
     assert shown["control"]["portable"] is True
-    assert shown["control"]["portable_run"]["numerics"] == 1
+    facts = shown["control"]["portable_run"]
+    assert facts["numerics"] == 1
+    assert facts["dispatch"] == ("registration" if can_register() else "mode")
+    other = {"SAMEBITS_PORTABLE_DISPATCH": "mode"}
+    samebits("run", "--portable", "--record", "b.sbr", "train.py", cwd=tmp_path, **other)
+    shown = json.loads(samebits("show", "--json", "b.sbr", cwd=tmp_path).stdout)
+    assert shown["control"]["portable_run"] == {**facts, "dispatch": "mode"}
+    compared = json.loads(samebits("compare", "--json", "a.sbr", "b.sbr", cwd=tmp_path).stdout)
+    assert compared["verdict"] == "identical"
 
 
 def test_a_script_without_torch_ends_in_order_and_its_record_is_closed(tmp_path):
@@ -56,7 +66,7 @@ def test_a_script_without_torch_ends_in_order_and_its_record_is_closed(tmp_path)
     assert "Exception ignored" not in done.stderr
     shown = json.loads(samebits("show", "--json", "a.sbr", cwd=tmp_path).stdout)
     assert shown["status"] == "finished"
-    assert shown["control"]["portable_run"] == {"numerics": 1, "kernels": None}
+    assert shown["control"]["portable_run"] == {"numerics": 1, "kernels": None, "dispatch": None}
 
 
 def test_an_unknown_way_of_dispatch_is_refused_before_the_script_starts(tmp_path):

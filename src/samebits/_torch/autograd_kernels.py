@@ -29,14 +29,14 @@ class AutogradKernels:
     """Kernels that are registered for as long as anybody holds them, in all threads.
 
     Args:
-        kernels: by name of the op, such as `clamp` or `clamp.Tensor`.
+        kernels: by name of the op, such as `clamp` or `clamp.Tensor`; with its namespace if that is not aten.
     """
 
     def __init__(self, kernels: Mapping[str, Kernel]) -> None:
         self._kernels = dict(kernels)
         self._lock = threading.Lock()
         self._holders = 0
-        self._library: Any = None
+        self._libraries: dict[str, Any] = {}
 
     def hold(self) -> None:
         """Register them, unless they are."""
@@ -64,8 +64,6 @@ class AutogradKernels:
     def _register(self) -> None:
         if not can_override():
             return
-        library: Any = torch.library
-        self._library = library.Library("aten", "IMPL")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=r"(?s).*[Oo]verriding a previously registered kernel")
             try:
@@ -76,17 +74,24 @@ class AutogradKernels:
                 raise
 
     def _take_out(self) -> None:
-        if self._library is not None:
-            self._library._destroy()
-            self._library = None
+        while self._libraries:
+            self._libraries.popitem()[1]._destroy()
 
     def _override(self, name: str, kernel: Kernel) -> None:
         own = torch.library.get_kernel(op_named(name), _KEY)
+        namespace, _, rest = _whole(name).partition("::")
 
         def run(keyset: Any, *args: Any, **kwargs: Any) -> Any:
             return kernel(lambda: own.call_boxed(keyset, *args, **kwargs), *args, **kwargs)
 
-        self._library.impl(name, run, _KEY, with_keyset=True)
+        # Not by `Library.impl`: torch would count the op among those that Python code made (dispatch_key.py).
+        self._library(namespace).m.impl(rest, _KEY, run, True)
+
+    def _library(self, namespace: str) -> Any:
+        if namespace not in self._libraries:
+            library: Any = torch.library.Library
+            self._libraries[namespace] = library(namespace, "IMPL")
+        return self._libraries[namespace]
 
 
 def kernel_of(function: Any) -> Kernel:
@@ -115,8 +120,12 @@ def without_tangents(kernel: Kernel) -> Kernel:
 
 
 def op_named(name: str) -> Any:
-    """Return the op of aten of a name such as `clamp` or `clamp.Tensor`."""
-    return portable.op_named(f"aten::{name}")
+    """Return the op of a name such as `clamp` or `clamp.Tensor`: of aten, unless it says otherwise."""
+    return portable.op_named(_whole(name))
+
+
+def _whole(name: str) -> str:
+    return name if "::" in name else f"aten::{name}"
 
 
 def can_override() -> bool:

@@ -1,12 +1,26 @@
-"""The compiler of torch: code that it leaves alone, and modules that it makes."""
+"""The compilers of torch: code that they leave alone, modules and programs that they make.
+
+Names are those of 2.13.0. What a release of torch does not have is not there to be called.
+"""
 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
+
+GRAPHS = "torch._inductor.output_code"
+"""The module of the graphs that inductor compiled."""
+_OF_GRAPHS = {"CompiledFxGraph": ("__call__",), "CompiledAOTI": ("__call__",)}
+_PROGRAMS = {
+    "StaticModule": ("__call__", "runAsync", "benchmark", "benchmark_individual_ops"),
+    "_aoti.AOTIModelContainerRunnerCpu": ("run",),
+    "_aoti.AOTIModelPackageLoader": ("run", "boxed_run"),
+    "_te.TensorExprKernel": ("run", "fallback"),
+}
 
 
 def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,3 +52,50 @@ def original_of(module: Any) -> Any:
     """Return the script's own module for what `torch.compile` made of it; any other module as it is."""
     is_compiled = type(module).__module__ == "torch._dynamo.eval_frame"  # its `OptimizedModule`
     return getattr(module, "_orig_mod", module) if is_compiled else module
+
+
+def compiled_graphs(graphs: Any) -> Iterator[tuple[Any, str]]:
+    """Yield the methods that run what inductor compiled: the class and the name.
+
+    Args:
+        graphs: the module `GRAPHS`.
+    """
+    yield from _methods(graphs, _OF_GRAPHS)
+
+
+def compiled_programs() -> Iterator[tuple[Any, str]]:
+    """Yield those that run TorchScript's static runtime, packages of AOTInductor and kernels of its fuser."""
+    import torch
+
+    yield from _methods(torch._C, _PROGRAMS)
+
+
+def _methods(home: Any, table: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Any, str]]:
+    for path, methods in table.items():
+        owner = home
+        for name in path.split("."):
+            owner = getattr(owner, name, None)
+        yield from ((owner, method) for method in methods if hasattr(owner, method))
+
+
+def optimize_scripts(*, wanted: bool) -> bool:
+    """Set whether TorchScript optimizes a graph after its first calls. Return what was set before.
+
+    It then has other formulas for gradients, and one kernel for several ops in builds with LLVM. Where it is
+    not wanted, functions and modules that this process scripted lose what was optimized before.
+    """
+    import torch
+
+    core: Any = torch._C
+    if not hasattr(core, "_jit_set_profiling_mode"):
+        return False
+    if not wanted:
+        for function in _scripted(torch.jit):
+            with suppress(RuntimeError):  # it has nothing to lose
+                function._debug_flush_compilation_cache()
+    return bool(core._jit_set_profiling_mode(wanted))
+
+
+def _scripted(jit: Any) -> list[Any]:
+    unit: Any = getattr(getattr(jit, "_state", None), "_python_cu", None)
+    return [] if unit is None else list(unit.get_functions())

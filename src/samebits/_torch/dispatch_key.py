@@ -40,6 +40,7 @@ _NAMES = (
 _KEYS_OF_THREAD = "_ZN3c104impl26raw_local_dispatch_key_setE"
 _WHOLE = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 _TAKEN_APART = "CompositeImplicitAutograd"
+_GRAPH = ("Autograd", "AutogradCPU")
 _CPU = "CPU"
 _DEVICES = ("CUDA", "HIP", "XPU", "MPS", "HPU", "MTIA", "XLA", "Lazy", "PrivateUse1")
 _ALLOCATIONS = ("aten::empty.memory_format", "aten::empty_strided")
@@ -149,7 +150,7 @@ def composite_ops() -> frozenset[str]:
     It may compute by itself. Those that Python code registered are left out: its ops come one by one.
     """
     with_two = _registered(_TAKEN_APART) & _registered(_CPU)
-    return (_registered(*_WHOLE) | with_two) - _made_in_python()
+    return (_registered(*_WHOLE) | with_two) - _made_in_python(_WHOLE)
 
 
 def ops_taken_apart() -> frozenset[str]:
@@ -157,16 +158,27 @@ def ops_taken_apart() -> frozenset[str]:
     return _registered(_TAKEN_APART) - _registered(_CPU)
 
 
+def ops_that_run_first() -> frozenset[str]:
+    """Return the ops of which code in C++ runs before any kernel or dispatch mode is asked.
+
+    It takes them apart, or adds them to the autograd graph. What does the latter for torch's own ops is left
+    out: it calls the op below.
+    """
+    listed: Any = torch._C._dispatch_get_registrations_for_dispatch_key
+    graphs = (name for key in _GRAPH for name in listed(key) if not name.startswith("aten::"))
+    return _registered(_TAKEN_APART).union(graphs) - _made_in_python((_TAKEN_APART, *_GRAPH))
+
+
 def _registered(*aliases: str) -> frozenset[str]:
     listed: Any = torch._C._dispatch_get_registrations_for_dispatch_key
     return frozenset(name for alias in aliases for name in listed(alias))
 
 
-def _made_in_python() -> frozenset[str]:
-    """Return the ops that Python code registered for all devices, but for those of torch itself."""
+def _made_in_python(aliases: tuple[str, ...]) -> frozenset[str]:
+    """Return the ops that Python code registered under these aliases, but for those of torch itself."""
     known: Any = vars(torch.library).get("_impls", ())
     names = (key.split("/") for key in known)
-    return frozenset(f"{space}::{op}" for space, op, alias in names if alias in _WHOLE and space != "aten")
+    return frozenset(f"{space}::{op}" for space, op, alias in names if alias in aliases and space != "aten")
 
 
 def inside() -> AbstractContextManager[object]:

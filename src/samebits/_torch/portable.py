@@ -64,6 +64,11 @@ def returns_nothing(op: Any) -> bool:
     return not op._schema.returns
 
 
+def names_tensors(op: Any) -> bool:
+    """Tell whether a tensor is among the arguments or results of an op's schema."""
+    return any("Tensor" in str(each.type) for each in (*arguments_of(op), *op._schema.returns))
+
+
 def is_mutable(op: Any) -> bool:
     """Tell whether an op writes to an argument."""
     return bool(op._schema.is_mutable)

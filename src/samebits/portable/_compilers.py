@@ -13,11 +13,14 @@ import torch
 from samebits._runtime.frames import LIBRARY, OWN, FrameRanks, calling_frame
 from samebits._runtime.imports import PostImport
 from samebits._runtime.package import FOLDER
+from samebits._runtime.patching import Patches
+from samebits._torch.compiler import GRAPHS, compiled_graphs, compiled_programs
 from samebits._torch.core import COMPILER, COMPILER_RULES, hide_from_compiler
-from samebits.portable._refusals import refuse_compiled
+from samebits.portable._dispatch import is_portable
+from samebits.portable._refusals import refuse_compiled, refuse_program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import FrameType, ModuleType
 
 
@@ -38,6 +41,38 @@ def compiled_code_runs_eagerly() -> Iterator[None]:
         imports.remove()
         for stance in stances:
             stance.__exit__(None, None, None)
+
+
+@contextlib.contextmanager
+def programs_refused() -> Iterator[None]:
+    """Return a context in which programs that compute past the dispatcher are refused in portable mode.
+
+    They may have been compiled before, by another process too.
+    """
+    patches, imports = Patches(), PostImport()
+
+    def refuse(methods: Iterable[tuple[Any, str]]) -> None:
+        for owner, name in methods:
+            patches.set(owner, name, _refused_run(getattr(owner, name), f"{owner.__name__}.{name}"))
+
+    refuse(compiled_programs())
+    imports.on_import(GRAPHS, lambda module: refuse(compiled_graphs(module)))
+    imports.install()
+    try:
+        yield
+    finally:
+        imports.remove()
+        patches.restore()
+
+
+def _refused_run(run: Callable[..., Any], name: str) -> Callable[..., Any]:
+    @functools.wraps(run)
+    def run_elsewhere(*args: Any, **kwargs: Any) -> Any:
+        if is_portable():
+            raise refuse_program(name)
+        return run(*args, **kwargs)
+
+    return run_elsewhere
 
 
 def hide_from_loaded_compiler() -> None:

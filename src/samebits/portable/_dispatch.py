@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any
 
 from samebits._text.variable_names import PORTABLE_DISPATCH
@@ -15,16 +16,51 @@ from samebits.portable.ways import Way, wanted_way
 
 
 class PortableMode:
-    """Portable mode of the thread that enters it. It may be entered again inside itself."""
+    """Portable mode of the thread that enters it. It may be entered again inside itself.
 
-    def __init__(self) -> None:
-        self._way: Any = Registration() if uses_registration() else DispatchMode()
+    The blocks of a thread may end in any order, as those of two tasks of asyncio do: the thread is in
+    portable mode until the last one ends.
+
+    Args:
+        again: whether another thread of this process is in portable mode already.
+    """
+
+    def __init__(self, *, again: bool = False) -> None:
+        self._again = again
+        self._way: Any = None  # what this block is to leave; None while another block of the thread does
 
     def __enter__(self) -> None:
-        self._way.__enter__()
+        if not uses_registration():
+            self._enter(DispatchMode())
+        elif not (_BLOCKS.open and is_inside()):
+            self._enter(Registration(again=self._again))
+        _BLOCKS.open.append(self)
+
+    def _enter(self, way: Any) -> None:
+        way.__enter__()
+        self._way = way
 
     def __exit__(self, *error: object) -> None:
-        self._way.__exit__(*error)
+        if self not in _BLOCKS.open:  # it was entered in another thread, which nothing can reach from here
+            return
+        at = _BLOCKS.open.index(self)
+        del _BLOCKS.open[at]
+        heir = next((block for block in _BLOCKS.open[at:] if block._way is None), None)
+        way, self._way = self._way, None
+        if heir is not None and way is not None:
+            heir._way = way
+        elif way is not None:
+            way.__exit__(*error)
+
+
+class _Blocks(threading.local):
+    """The blocks of a thread, by when they began."""
+
+    def __init__(self) -> None:
+        self.open: list[PortableMode] = []
+
+
+_BLOCKS = _Blocks()
 
 
 @functools.cache

@@ -57,8 +57,8 @@ FACTORIES = _names(
 
 COMPUTED_FACTORIES = _names(
     """
-    arange bartlett_window blackman_window hamming_window hann_window kaiser_window linspace logspace normal
-    rand randint randn randperm
+    arange bartlett_window blackman_window fft_fftfreq fft_rfftfreq hamming_window hann_window kaiser_window
+    linspace logspace normal rand randint randn randperm
     """
 )
 """Ops that make tensors of nothing and have handlers; the others only fill them."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits._runtime.frames import calling_frame
-from samebits._torch.portable import can_decompose, function_of
+from samebits._torch.portable import can_decompose, function_of, name_of
 from samebits.portable import ops
 from samebits.portable._collectives import NAMESPACES, collective_plan
 from samebits.portable._complex import complex_plan
+from samebits.portable._early_ops import early_ops, is_early
 from samebits.portable._exact import SPARSE, Condition, base_name, exactness_of
 from samebits.portable._handling import (
     bits_of,
@@ -47,6 +48,8 @@ from samebits.portable._scan import (
     quick_scan,
     with_zeros,
 )
+from samebits.portable.cross_entropy import NAME as CROSS_ENTROPY
+from samebits.portable.cross_entropy import cross_entropy
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -91,13 +94,24 @@ def plan_of(op: Any, families: Families) -> Plan:
         op: an `OpOverload`, or a higher-order op.
         families: modules of handlers.
     """
+    if getattr(op, "namespace", "") != "aten":
+        return _plan_elsewhere(op)
+    name = name_of(op)
+    if is_early(name):
+        return _refused(op)
+    return _cross_entropy(op) if name == f"aten::{CROSS_ENTROPY}" else _plan_in_aten(op, families)
+
+
+def _plan_elsewhere(op: Any) -> Plan:
     namespace = getattr(op, "namespace", "")
     if namespace in _PASSING_NAMESPACES or str(op) in _PASSING_OPS:
         return _passed_on(op)
     if namespace in NAMESPACES:
         return collective_plan(op)
-    if namespace != "aten":
-        return decomposed(op) if can_decompose(op) else _refused(op)
+    return decomposed(op) if can_decompose(op) and not _is_of_library(op) else _refused(op)
+
+
+def _plan_in_aten(op: Any, families: Families) -> Plan:
     exactness = exactness_of(op)
     handler, low = handlers(families).get(op), low_handlers(families).get(op)
     single = None if handler is not None else single_op(op)
@@ -114,6 +128,21 @@ def plan_of(op: Any, families: Families) -> Plan:
     if exactness.floats and exactness.condition is not None:
         rest = _passed_if(op, exactness.condition, rest)
     return rest
+
+
+def _is_of_library(op: Any) -> bool:
+    """Tell whether its composition is of C++, and may compute by itself."""
+    return name_of(op) in early_ops()
+
+
+def _cross_entropy(op: Any) -> Plan:
+    """Return the plan of cross entropy, which comes here in inference mode: else autograd has its kernel."""
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        with mode:
+            return cross_entropy(lambda: op.decompose(*args, **kwargs), *args, **kwargs)
+
+    return run
 
 
 def _passed_on(op: Any) -> Plan:

@@ -165,6 +165,19 @@ def refuse_compiled(name: str) -> SamebitsError:
     )
 
 
+def refuse_program(name: str) -> SamebitsError:
+    """Return the error for a program that a compiler of torch made, and that calls no op.
+
+    Args:
+        name: of the method that runs it.
+    """
+    return SamebitsError(
+        f"{name}{script_line()} runs compiled code, whose bits may differ on other machines: call the "
+        f"function that it was compiled from, or run without portable mode ({DOC_PAGE})",
+        slug="portable-compiled",
+    )
+
+
 def script_line() -> str:
     """Return ` at file:line` of the script, for a message; empty when none of its code is on the stack."""
     site = nearest_site(FrameRanks())

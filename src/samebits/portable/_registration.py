@@ -16,10 +16,12 @@ import torch
 from samebits._runtime.patching import Patches
 from samebits._torch.dispatch_key import Registrations, composite_ops, factory_ops, inside, ops_taken_apart
 from samebits._torch.portable import op_named
+from samebits.portable._early_ops import early_ops
 from samebits.portable._exact import COMPUTED_FACTORIES, base_of, passing_ops
 from samebits.portable._native_ops import native_kernel, native_ops, switch
 from samebits.portable._plans import Plans
 from samebits.portable._refusals import refuse_tensor
+from samebits.portable.cross_entropy import NAME as CROSS_ENTROPY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +31,7 @@ class Registration:
     """Portable mode of the thread that enters it, and of threads of autograd that work for it.
 
     Args:
-        again: whether it is entered inside itself, so that there is nothing to register.
+        again: whether it was entered before, by this thread or another, so that all is registered.
     """
 
     def __init__(self, *, again: bool = False) -> None:
@@ -59,6 +61,7 @@ def register() -> Registrations:
         if base_of(name) in COMPUTED_FACTORIES:
             registrations.set_factory(name, _Kernel(name))
     registrations.set_on_devices(_refuse_device)
+    registrations.set(f"aten::{CROSS_ENTROPY}", _Kernel(f"aten::{CROSS_ENTROPY}"))
     for name in native_ops():
         registrations.set(name, native_kernel(name, _Kernel(name)))
     return registrations
@@ -70,28 +73,33 @@ def _refuse_device(name: str, *_: Any, **kwargs: Any) -> Any:
 
 def close_composites(registrations: Registrations) -> None:
     """Catch the ops that `catch_all` does not reach, of libraries that were loaded meanwhile too."""
-    for name in composite_ops():
+    for name in composite_ops() | early_ops():
         registrations.set(name, _Kernel(name))
 
 
 @contextlib.contextmanager
-def following_libraries() -> Iterator[None]:
-    """Return a context in which ops of C++ libraries are caught when they are loaded, in all threads."""
+def following_libraries(follow: Callable[[], None]) -> Iterator[None]:
+    """Return a context in which ops of C++ libraries are caught when they are loaded, in all threads.
+
+    Args:
+        follow: is called then, too.
+    """
     patches = Patches()
     for owner, name in ((ExtensionFileLoader, "exec_module"), (torch.ops, "load_library")):
-        patches.set(owner, name, _then_closed(getattr(owner, name)))
+        patches.set(owner, name, _then_closed(getattr(owner, name), follow))
     try:
         yield
     finally:
         patches.restore()
 
 
-def _then_closed(load: Callable[..., Any]) -> Callable[..., Any]:
+def _then_closed(load: Callable[..., Any], follow: Callable[[], None]) -> Callable[..., Any]:
     @functools.wraps(load)
     def load_and_close(*args: Any, **kwargs: Any) -> Any:
         loaded = load(*args, **kwargs)
         if register.cache_info().currsize:  # else it will be, and may be loading this
             close_composites(register())
+        follow()
         return loaded
 
     return load_and_close

@@ -14,17 +14,20 @@ import torch
 
 from samebits._runtime.patching import Patches
 from samebits._runtime.processes import start_within
+from samebits._torch.compiler import optimize_scripts
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.portable._callbacks import callbacks_within
 from samebits.portable._compilers import (
     compiled_code_runs_eagerly,
     hide_from_loaded_compiler,
+    programs_refused,
     refused_compile,
 )
-from samebits.portable._dispatch import PortableMode, uses_registration
+from samebits.portable._dispatch import PortableMode, is_portable, uses_registration
+from samebits.portable._early_refusals import early_ops_to, refuse
 from samebits.portable._noted_reductions import note_reductions
-from samebits.portable._refusals import refuse_op
 from samebits.portable._registration import following_libraries
+from samebits.portable._threads import work_within
 from samebits.portable.backends.library import BACKEND_VARIABLE, load
 from samebits.portable.gradients import own_gradients
 
@@ -43,7 +46,8 @@ def portable() -> Iterator[None]:
         SamebitsError: inside the block, for an op without portable values (`portable-op`), for a tensor
             without them (`portable-tensor`) and for compiled code (`portable-compiled`). On entering, where
             subnormal numbers are flushed to zero (`portable-subnormals`), and if `SAMEBITS_PORTABLE_BACKEND`
-            asks for kernels that are not there (`portable-backend`).
+            asks for kernels that are not there (`portable-backend`). On leaving, where portable mode has been
+            off meanwhile (`portable-left`).
     """
     activation = PortableActivation()
     activation.start()
@@ -94,15 +98,16 @@ class PortableActivation:
             (torch.jit, "trace_module", "torch.jit.trace_module"),
         ):
             self._patches.set(owner, attribute, refused_compile(getattr(owner, attribute), name))
-        for attribute in past_the_mode():
-            self._patches.set(torch, attribute, _refused_call(attribute))
         note_reductions(self._patches)
         callbacks_within(self._patches, _in_portable_mode)
+        work_within(self._patches, _in_portable_mode)
         try:
             self._paths.enter_context(layers_op_by_op())
             if uses_registration():
                 self._paths.enter_context(compiled_code_runs_eagerly())
-                self._paths.enter_context(following_libraries())
+            self._paths.enter_context(programs_refused())
+            follow = self._paths.enter_context(early_ops_to(refuse))
+            self._paths.enter_context(following_libraries(follow))
             self._paths.enter_context(own_gradients().held())
             mode.__enter__()
         except BaseException:
@@ -114,14 +119,22 @@ class PortableActivation:
         """Leave portable mode and put everything back. Does nothing when it is not running.
 
         Raises:
-            SamebitsError: if subnormal numbers have been flushed to zero meanwhile.
+            SamebitsError: if subnormal numbers have been flushed to zero meanwhile, or this thread has left
+                portable mode.
         """
         if self._mode is None:
             return
+        was_left = not is_portable()
         mode, self._mode = self._mode, None
         mode.__exit__(None, None, None)
         self._put_back()
         check_subnormals()
+        if was_left:
+            raise SamebitsError(
+                "portable mode was off when its block ended, so what was computed last may not be portable: "
+                "leave the block in the thread that entered it, and change no dispatch keys or modes in it",
+                slug="portable-left",
+            )
 
     def _put_back(self) -> None:
         self._paths.close()
@@ -148,29 +161,6 @@ def _warn_without_kernels() -> None:
         )
 
 
-@functools.cache
-def past_the_mode() -> tuple[str, ...]:
-    """Return the functions of torch that compute in 8-bit integers or float16 and call no other op for it.
-
-    They are composite to torch, so no dispatch mode sees them, and FBGEMM gives other bits on other
-    instruction sets.
-    """
-    return tuple(name for name in dir(torch) if name.startswith(("fbgemm_", "quantized_")))
-
-
-def refused_function(name: str) -> SamebitsError:
-    """Return the refusal of a function of `past_the_mode`."""
-    packet = getattr(torch.ops.aten, name)
-    return refuse_op(getattr(packet, packet.overloads()[0]))
-
-
-def _refused_call(name: str) -> Callable[..., Any]:
-    def refuse(*args: Any, **kwargs: Any) -> Any:  # noqa: ARG001 - whatever the function takes
-        raise refused_function(name)
-
-    return refuse
-
-
 def check_subnormals() -> None:
     """Check that the processor of this thread keeps subnormal numbers.
 
@@ -187,7 +177,9 @@ def check_subnormals() -> None:
 
 
 def _in_portable_mode(run: Callable[[], Any]) -> Any:
-    with own_gradients().held(), PortableMode():
+    if is_portable():
+        return run()
+    with own_gradients().held(), PortableMode(again=True):
         return run()
 
 
@@ -214,15 +206,17 @@ def layers_op_by_op() -> Iterator[None]:
     - The oneDNN LSTM (`mkldnn_rnn_layer`) is one op for a layer and all its steps, and adds in another order.
     - The fast paths of `nn.MultiheadAttention`, `nn.TransformerEncoderLayer` and `nn.TransformerEncoder` for
       inference are one op for a layer, and make nested tensors of padded batches.
+    - TorchScript optimizes a graph after its first call: it has other formulas for gradients from then on.
     """
     mha = torch.backends.mha
-    before = mha.get_fastpath_enabled(), _use_onednn(wanted=False)
+    before = mha.get_fastpath_enabled(), _use_onednn(wanted=False), optimize_scripts(wanted=False)
     mha.set_fastpath_enabled(value=False)
     try:
         yield
     finally:
         mha.set_fastpath_enabled(value=before[0])
         _use_onednn(wanted=before[1])
+        optimize_scripts(wanted=before[2])
 
 
 def _use_onednn(*, wanted: bool) -> bool:

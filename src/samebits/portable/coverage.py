@@ -15,15 +15,17 @@ from samebits._torch.portable import overload_name, schema_name
 from samebits.errors import SamebitsError
 from samebits.portable import _exact
 from samebits.portable._complex import LINEAR
+from samebits.portable._early_refusals import early_ops_to
 from samebits.portable._mode import DispatchMode
 from samebits.portable._noted_reductions import note_reductions
 from samebits.portable._plans import handlers
+from samebits.portable._refusals import refuse_op
 from samebits.portable._registry import declared, declared_complex, declared_sparse
-from samebits.portable.activation import layers_op_by_op, past_the_mode, refused_function
+from samebits.portable.activation import layers_op_by_op
 from samebits.portable.ops import families
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 COMPLEX_SECTION = "Complex numbers"
 KERNEL, EXACT, INTEGER, MOVE = "kernel", "exact", "integer", "move"
@@ -157,23 +159,14 @@ class CollectingMode(DispatchMode):
 
 @contextlib.contextmanager
 def _noted_calls(mode: CollectingMode) -> Iterator[None]:
-    """Note calls of the functions that no dispatch mode sees and that portable mode refuses by name."""
+    """Note calls of the ops that no dispatch mode sees."""
     patches = Patches()
     note_reductions(patches)
-    for name in past_the_mode():
-        patches.set(torch, name, _noted(mode, name, getattr(torch, name)))
     try:
-        yield
+        with early_ops_to(lambda op: mode.note(str(op), str(refuse_op(op)))):
+            yield
     finally:
         patches.restore()
-
-
-def _noted(mode: CollectingMode, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        mode.note(f"aten.{name}", str(refused_function(name)))
-        return function(*args, **kwargs)
-
-    return call
 
 
 def _kernels() -> Iterable[tuple[str, str]]:

@@ -29,6 +29,8 @@ from samebits._torch.autograd_kernels import (
 )
 from samebits.portable._dispatch import is_portable
 from samebits.portable._exact import base_name
+from samebits.portable.cross_entropy import NAME as CROSS_ENTROPY
+from samebits.portable.cross_entropy import cross_entropy
 from samebits.portable.determinant_gradients import determinant_kernels
 from samebits.portable.graph_gradients import graph_kernels
 from samebits.portable.mask_gradients import mask_kernels
@@ -121,9 +123,12 @@ def own_gradients() -> AutogradKernels:
     kernels = {name: _kernel(name, formula) for name, formula in _FORMULAS.items()}
     in_place = {_in_place(name): _writing_kernel(name) for name in _IN_PLACE}
     others = graph_kernels() | product_kernels() | mask_kernels() | determinant_kernels()
-    return AutogradKernels(
-        kernels | in_place | {name: _unless_plain(kernel) for name, kernel in others.items()}
-    )
+    others = {name: _unless_plain(kernel) for name, kernel in others.items()}
+    return AutogradKernels(kernels | in_place | others | {CROSS_ENTROPY: _cross_entropy})
+
+
+def _cross_entropy(otherwise: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+    return cross_entropy(otherwise, *args, **kwargs) if is_portable() else otherwise()
 
 
 def _unless_plain(kernel: Kernel) -> Kernel:

@@ -13,6 +13,7 @@ from samebits._runtime.child_bootstrap import CHILDREN, Payload, Phase
 from samebits._runtime.imports import PostImport
 from samebits._runtime.patching import PATCHED, Patches
 from samebits.portable import NUMERICS_VERSION
+from samebits.portable.ways import Way
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,13 +49,15 @@ class PortableRun:
         self._patches.restore()
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts for the record: the version of the numerics, and the kernels in use.
+        """Return the facts for the record: the version of the numerics, and what computed by them.
 
-        `kernels` is None where portable mode was never entered: nothing was computed, and to ask for the
-        kernels would import torch, which cannot be imported while the interpreter ends.
+        That is the kernels in use, and the way in which ops come to them; neither changes bits. Both are None
+        where portable mode was never entered: nothing was computed, and to ask would import torch, which
+        cannot be imported while the interpreter ends.
         """
-        kernels = None if self._activation is None else _kernels_in_use()
-        return {"numerics": NUMERICS_VERSION, "kernels": kernels}
+        entered = self._activation is not None
+        kernels, way = (_kernels_in_use(), _way_in_use()) if entered else (None, None)
+        return {"numerics": NUMERICS_VERSION, "kernels": kernels, "dispatch": way}
 
     def _enter(self, _torch: ModuleType) -> None:
         from samebits.portable.activation import PortableActivation
@@ -68,6 +71,12 @@ def _kernels_in_use() -> str:
     from samebits.portable.backends import cpu_backend
 
     return cpu_backend().name
+
+
+def _way_in_use() -> str:
+    from samebits.portable._dispatch import uses_registration
+
+    return str(Way.REGISTRATION if uses_registration() else Way.MODE)
 
 
 def _after_torch(start: Callable[..., Any]) -> Callable[..., Any]:

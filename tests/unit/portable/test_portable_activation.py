@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import subprocess
 import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.pool import ThreadPool
 
 import pytest
 import torch
@@ -54,6 +56,37 @@ def test_they_nest():
     assert not is_portable()
 
 
+def test_they_end_in_any_order():
+    """As the blocks of two tasks of asyncio do, which share a thread."""
+    first, second, third = (PortableActivation() for _ in range(3))
+    first.start()
+    second.start()
+    first.stop()
+    assert is_portable()
+    third.start()
+    second.stop()
+    assert is_portable()
+    third.stop()
+    assert not is_portable()
+
+
+def test_a_block_that_was_not_portable_to_its_end_says_so():
+    """As where another thread leaves it, or something changed torch's dispatch keys."""
+    portable, errors = PortableActivation(), []
+    portable.start()
+
+    def stop() -> None:
+        with pytest.raises(SamebitsError) as caught:
+            portable.stop()
+        errors.append(caught.value.slug)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(activation, "is_portable", lambda: False)
+        stop()
+    assert errors == ["portable-left"]
+    assert not is_portable()
+
+
 def test_an_error_inside_leaves_nothing():
     """It comes through as it is."""
     with pytest.raises(KeyError), PortableActivation():
@@ -80,6 +113,36 @@ def test_threads_started_inside():
     thread.join()
 
     assert found == [True] * 6 + [False]
+
+
+@pytest.mark.parametrize("method", ["submit", "apply_async", "map", "imap"])
+def test_pools_of_threads_that_are_older(method):
+    """They compute as the thread that gives them the work."""
+    with ThreadPoolExecutor(1) as executor, ThreadPool(1) as pool:
+        give = {
+            "submit": lambda: executor.submit(is_portable).result(),
+            "apply_async": lambda: pool.apply_async(is_portable).get(),
+            "map": lambda: pool.map(lambda _: is_portable(), [0])[0],
+            "imap": lambda: next(pool.imap(lambda _: is_portable(), [0])),
+        }[method]
+        assert not give()
+        with PortableActivation():
+            assert give()
+        assert not give()
+
+
+def test_threads_of_the_low_level_module():
+    """`_thread` starts them past `threading.Thread`."""
+    found, ended = [], threading.Event()
+
+    def run(*, last: bool) -> None:
+        found.append(is_portable())
+        ended.set() if last else None
+
+    with PortableActivation():
+        _thread.start_new_thread(run, (), {"last": True})
+        assert ended.wait(60)
+    assert found == [True]
 
 
 def test_worker_processes_of_a_loader():
@@ -114,6 +177,57 @@ def test_compiling_is_refused(compiling):
 
     assert caught.value.slug == "portable-compiled"
     assert __file__ in str(caught.value)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_programs_past_the_dispatcher_are_refused(before):
+    """Whether they were compiled before the block or in it. This one calls kernels of torch by itself."""
+    scripted = torch.jit.freeze(torch.jit.script(nn.Linear(4, 2).eval()))
+    x = torch.rand(3, 4)
+    program = torch._C._jit_to_static_module(scripted._c) if before else None
+    with PortableActivation(), pytest.raises(SamebitsError) as caught:
+        (program or torch._C._jit_to_static_module(scripted._c))(x)
+    assert caught.value.slug == "portable-compiled"
+    assert __file__ in str(caught.value)
+    if program is not None:
+        torch.testing.assert_close(program(x), scripted(x))
+
+
+def test_graphs_of_inductor_are_refused():
+    """However they were made; other threads run them."""
+    from torch._inductor.output_code import CompiledFxGraph
+
+    before = CompiledFxGraph.__call__
+    with PortableActivation(), pytest.raises(SamebitsError, match="CompiledFxGraph"):
+        CompiledFxGraph.__call__(None, [])
+    assert CompiledFxGraph.__call__ is before
+
+
+@pytest.mark.parametrize("before", [0, 4])
+def test_scripts_are_not_optimized(before):
+    """TorchScript does that after the first call, and has other formulas for gradients then."""
+    scripted = torch.jit.script(gated if before else Gated())
+    x = torch.randn(40, 40, requires_grad=True)
+    for _ in range(before):
+        torch.autograd.grad(scripted(x), x)
+    with PortableActivation():
+        (wanted,) = torch.autograd.grad(gated(x), x)
+        for _ in range(4):
+            assert torch.equal(torch.autograd.grad(scripted(x), x)[0], wanted)
+    assert torch._C._jit_set_profiling_mode(True)
+
+
+def gated(x):
+    """What TorchScript has formulas of its own for."""
+    return (torch.tanh(x @ x) * torch.sigmoid(x)).sum()
+
+
+class Gated(nn.Module):
+    """The same."""
+
+    def forward(self, x):
+        """The same."""
+        return (torch.tanh(x @ x) * torch.sigmoid(x)).sum()
 
 
 COMPILED_BEFORE = """
@@ -174,24 +288,6 @@ def test_what_torch_itself_compiles_is_portable_or_refused_by_name(before):
 
     assert done.stdout == ("True\n" if uses_registration() else "portable-op\n")
     assert not done.stderr
-
-
-def test_what_no_mode_sees_is_refused():
-    """FBGEMM computes inside a composite function, with other bits on other instruction sets."""
-    assert "fbgemm_linear_int8_weight_fp32_activation" in activation.past_the_mode()
-    before = {name: getattr(torch, name) for name in activation.past_the_mode()}
-    weight = torch.ones(4, 8)
-    with PortableActivation(), pytest.raises(SamebitsError) as caught:
-        torch.fbgemm_pack_gemm_matrix_fp16(weight)
-
-    assert caught.value.slug == "portable-op"
-    assert "aten.fbgemm_pack_gemm_matrix_fp16" in str(caught.value)
-    assert __file__ in str(caught.value)
-    with PortableActivation():
-        for name in before:
-            with pytest.raises(SamebitsError, match=name):
-                getattr(torch, name)()
-    assert all(getattr(torch, name) is function for name, function in before.items())
 
 
 def test_flushing_subnormals_is_refused():

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
+from ways import in_all_ways
 
+import samebits
+from samebits.portable._dispatch import PortableMode
 from samebits.portable.backends.library import load
 from samebits.portable.backends.native import NativeBackend
 from samebits.portable.backends.reference import ReferenceBackend
@@ -174,3 +177,15 @@ def test_factors_are_exact_where_they_can_be() -> None:
     assert fourier.turns(8, np.arange(0, 8, 2)).tolist() == [[1, 0], [0, 1], [-1, 0], [0, -1]]
     assert fourier.radices_of(2**5 * 3 * 3 * 7) == [4, 4, 2, 3, 3, 7]
     assert [fourier.greatest_prime(n) for n in (1, 2, 12, 37, 74, 961)] == [1, 2, 3, 37, 37, 31]
+
+
+@pytest.mark.parametrize("dtype", [None, torch.float64])
+@pytest.mark.parametrize("n", [1, 8, 9, 700])
+def test_frequencies_of_samples(n, dtype):
+    """Whole numbers times one number, as torch has them; with `out` too."""
+    for function in (torch.fft.fftfreq, torch.fft.rfftfreq):
+        expected = function(n, 0.3, dtype=dtype)
+        for found in in_all_ways(lambda: [function(n, 0.3, dtype=dtype)]):  # noqa: B023 - called at once
+            assert found == str(samebits.digest([expected]))
+        with PortableMode():
+            assert torch.equal(function(n, 0.3, out=torch.empty(0, dtype=expected.dtype)), expected)

@@ -180,8 +180,8 @@ def test_ops_of_a_library_that_is_loaded_later_are_caught(monkeypatch, alias):
     with PortableActivation():
         library.define(f"{name}(Tensor x) -> Tensor")
         library.impl(name, lambda x: x.numpy() * 2, alias)
-        monkeypatch.setattr(dispatch_key, "_made_in_python", frozenset)  # as if it was of C++
-        _registration._then_closed(lambda: None)()
+        monkeypatch.setattr(dispatch_key, "_made_in_python", lambda _: frozenset())  # as if it was of C++
+        _registration._then_closed(lambda: None, lambda: None)()
         with pytest.raises(SamebitsError, match=name):
             getattr(torch.ops.samebits_test, name)(torch.ones(2))
 
@@ -283,11 +283,11 @@ def test_loading_a_library_looks_for_its_ops(monkeypatch):
     closed = []
     monkeypatch.setattr(_registration, "close_composites", lambda _: closed.append(True))
     before = ExtensionFileLoader.exec_module
-    with _registration.following_libraries():
+    with _registration.following_libraries(lambda: closed.append(False)):
         assert ExtensionFileLoader.exec_module is not before
         with pytest.raises(OSError, match="no_such"):
             torch.ops.load_library("no_such_library.so")
         assert not closed
-        _registration._then_closed(lambda: None)()
-    assert closed == [True]
+        _registration._then_closed(lambda: None, lambda: closed.append(False))()
+    assert closed == [True, False]
     assert ExtensionFileLoader.exec_module is before

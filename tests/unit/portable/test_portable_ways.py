@@ -1,6 +1,7 @@
 """Both ways in which ops come to portable mode give the same bits, and so does a user's mode on top.
 
-Compared are the results, gradients and double gradients of every op of torch's own samples.
+Compared are the results, gradients and double gradients of every op of torch's own samples, and the results
+in inference mode, where compositions arrive whole.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pytest
 import torch
 from opinfo import op_db
 from torch.utils._pytree import tree_leaves, tree_map
-from ways import by_registration, in_dispatch_mode
+from ways import by_registration, in_all_ways, in_dispatch_mode
 
 from samebits._torch.autograd_kernels import can_override
 from samebits._torch.dispatch_key import can_register
@@ -60,6 +61,10 @@ def compare(op: Any, sample: Any) -> None:
     wanted = outcome(lambda: [in_dispatch_mode(lambda: derivatives(op, sample))] * 2)
     if not (wanted is SamebitsError and op_name(op) in ONE_OP_FOR_A_MODE):
         assert outcome(lambda: by_registration(lambda: derivatives(op, sample))) == wanted, sample
+    if op_name(op) not in ONE_OP_FOR_A_MODE:
+        wanted = outcome(lambda: [in_dispatch_mode(lambda: results(op, sample, torch.no_grad))] * 3)
+        found = outcome(lambda: in_all_ways(lambda: results(op, sample, torch.inference_mode)))
+        assert found == wanted, sample
     if op.inplace_variant is not None:
         wanted = outcome(lambda: [in_dispatch_mode(lambda: written(op, sample))] * 2)
         assert outcome(lambda: by_registration(lambda: written(op, sample))) == wanted, sample
@@ -82,6 +87,14 @@ def written(op: Any, sample: Any) -> list[torch.Tensor]:
     with torch.no_grad():
         op.inplace_variant(call[0], *call[1], **call[2])
     return comparable([call[0]])
+
+
+def results(op: Any, sample: Any, state: Any) -> list[torch.Tensor]:
+    """What an op returns in a state of autograd."""
+    torch.manual_seed(3)
+    with state():
+        call = tree_map(opinfo.fresh, (sample.input, sample.args, sample.kwargs))
+        return [each.clone() for each in comparable(tensors_in(op(call[0], *call[1], **call[2])))]
 
 
 def derivatives(op: Any, sample: Any) -> list[torch.Tensor]:
@@ -115,3 +128,35 @@ def slope_of(source: torch.Tensor) -> torch.Tensor:
     """Slopes of both signs, the first one below zero: where zeros are handed out, their signs are seen."""
     flat = torch.arange(source.numel(), dtype=torch.float64)
     return (flat * 0.37 + 3).cos().to(source.dtype).view(source.shape)
+
+
+@pytest.mark.parametrize("shape", [(64, 10), (8, 10, 5), (10,)])
+@pytest.mark.parametrize("ignored", [-100, 3])
+def test_cross_entropy_has_one_formula(shape, ignored):
+    """The composition of torch has two for class weights with label smoothing, by whether there is a mode."""
+    torch.manual_seed(0)
+    scores, weight = torch.randn(shape), torch.rand(10)
+    target = torch.randint(0, 10, torch.Size([*shape[:1], *shape[2:]]) if len(shape) > 1 else ())
+
+    def loss(scores: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(
+            scores, target, weight, ignore_index=ignored, label_smoothing=0.1
+        )
+
+    def in_inference_mode() -> list[torch.Tensor]:
+        with torch.inference_mode():
+            return [loss(scores).clone()]
+
+    leaf = scores.clone().requires_grad_()
+    assert len({*in_all_ways(lambda: [loss(leaf).detach()]), *in_all_ways(in_inference_mode)}) == 1
+    gradients = in_all_ways(lambda: list(torch.autograd.grad(loss(leaf), leaf)))
+    functional = in_all_ways(lambda: [torch.func.grad(loss)(scores)])
+    assert len({*gradients, *functional}) == 1
+    torch.testing.assert_close(by_hand(lambda: loss(scores)), loss(scores))
+
+
+def by_hand(run: Callable[[], torch.Tensor]) -> torch.Tensor:
+    """The result in portable mode."""
+    found = []
+    in_dispatch_mode(lambda: found.append(run()) or [])
+    return found[0]

@@ -181,7 +181,6 @@ def _of_one_name() -> Table:
         **{f"aten::{name}": _unary(name) for name in _UNARY},
         **{f"aten::{name}_": functools.partial(unary_, name) for name in _UNARY},
         **{f"aten::{name}": _binary(name) for name in _BINARY},
-        "aten::special_ndtr": _unary("ndtr"),
         "aten::special_log_ndtr": _unary("log_ndtr"),
         "aten::xlogy.Tensor": xlogy,
         "aten::xlogy.Scalar_Self": xlogy,

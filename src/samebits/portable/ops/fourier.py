@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 from samebits.portable._registry import handles, handles_complex, rounds_itself
 from samebits.portable._tensors import REAL
@@ -52,6 +54,25 @@ def fft_c2r(self: Tensor, dim: Sequence[int], normalization: int, last_dim_size:
     sizes = [last_dim_size if d == axis else size for d, size in enumerate(self.shape)]
     half = _each(self, rest, 1.0, inverse=True).narrow(axis, 0, last_dim_size // 2 + 1)
     return transform_to_reals(half, axis, last_dim_size, _scale(sizes, dim, normalization))
+
+
+@handles("aten::fft_fftfreq")
+@rounds_itself
+def fft_fftfreq(n: int, d: float = 1.0, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+    """Compute `aten::fft_fftfreq`: whole numbers, rounded to the dtype, times one number."""
+    return _frequencies([*range((n + 1) // 2), *range(-(n // 2), 0)], n, d, dtype)
+
+
+@handles("aten::fft_rfftfreq")
+@rounds_itself
+def fft_rfftfreq(n: int, d: float = 1.0, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+    """Compute `aten::fft_rfftfreq`, the first half of these."""
+    return _frequencies(range(n // 2 + 1), n, d, dtype)
+
+
+def _frequencies(numbers: Sequence[int], n: int, d: float, dtype: torch.dtype | None) -> Tensor:
+    indices = torch.tensor(numbers, dtype=torch.int64)
+    return indices.to(dtype or torch.get_default_dtype()).mul(1.0 / (n * d))
 
 
 def _each(x: Tensor, dims: list[int], scale: float, *, inverse: bool) -> Tensor:
