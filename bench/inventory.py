@@ -22,7 +22,7 @@ TARGETS = {"cold": 1.0, "cached": 0.1}
 TIMED = """\
 import sys, time
 import torch
-from samebits import environment
+from samebits.environment import snapshot as environment
 
 start = time.perf_counter()
 facts = environment.with_inventory(environment.collect(), sys.argv[1], "")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samebits.commands.fresh_process import ask_fresh_process
-from samebits.environment import HERE, TAKEN, collect, fact_at, table_at, with_packages
 from samebits.environment.files import digest_data, digest_file
+from samebits.environment.snapshot import HERE, TAKEN, collect, fact_at, table_at, with_packages
 from samebits.errors import SamebitsError
 from samebits.switches.table import switch_values
 

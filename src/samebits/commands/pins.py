@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from samebits.environment import fact_at, table_at
 from samebits.environment.origins import Origin, OriginKind
+from samebits.environment.snapshot import fact_at, table_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

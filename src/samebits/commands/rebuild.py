@@ -16,10 +16,9 @@ from samebits._text.files import write_whole
 from samebits.commands.commit_files import write_files
 from samebits.commands.pins import SAMEBITS, pins_of
 from samebits.commands.rerun import has_all_arguments, repeated_target
-from samebits.environment import fact_at, table_at
 from samebits.environment.files import sha256_of, sha256_of_folder
 from samebits.environment.repository import git_variables
-from samebits.environment.snapshot import is_whole
+from samebits.environment.snapshot import fact_at, is_whole, table_at
 from samebits.errors import SamebitsError
 from samebits.switches.variables import HARMLESS
 

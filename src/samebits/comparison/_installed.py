@@ -10,9 +10,9 @@ import re
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from samebits.environment import HERE, TAKEN, fact_at, table_at
 from samebits.environment.numeric_libraries import Library, kind_of
 from samebits.environment.origins import OriginKind
+from samebits.environment.snapshot import HERE, TAKEN, fact_at, table_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison._line_pairs import lines_of, paired_lines
 from samebits.comparison._sites import PairedSite, key_of_second, plain_key
-from samebits.environment import fact_at, table_at
+from samebits.environment.snapshot import fact_at, table_at
 from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from samebits._text.secret_names import MASK
 from samebits.comparison._installed import DIGEST_SHOWN, library_texts, package_texts
 from samebits.comparison.influence_table import influences
 from samebits.comparison.unread_data import UnknownFiles, comparable, unknown_files
-from samebits.environment import HERE, TAKEN, fact_at
 from samebits.environment.influence import ANY, OPS, Influence, Results, Strength
+from samebits.environment.snapshot import HERE, TAKEN, fact_at
 from samebits.switches.startup import HASH_SEED
 from samebits.switches.switch import MIXED
 from samebits.switches.table import SET

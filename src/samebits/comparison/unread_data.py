@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from samebits.environment import fact_at, table_at
+from samebits.environment.snapshot import fact_at, table_at
 from samebits.environment.unread import Unread, WhyUnread, unread_in
 
 if TYPE_CHECKING:

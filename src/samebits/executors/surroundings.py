@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
-from samebits.environment import numeric_variables
+from samebits.environment.snapshot import numeric_variables
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:

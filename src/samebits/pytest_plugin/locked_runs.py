@@ -25,7 +25,7 @@ from samebits.commands.lock.recipe import LockRun, run_failure, unset
 from samebits.commands.lock.rest import with_rest
 from samebits.commands.lock.settings import settings_of_lock, those_needed
 from samebits.comparison.reasons import Reason, ReasonCode
-from samebits.environment import table_at
+from samebits.environment.snapshot import table_at
 from samebits.errors import SamebitsError
 from samebits.pytest_plugin.fresh_runs import control_variables, report_of
 from samebits.recording.naming import DEFAULT_FOLDER

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from samebits import environment
 from samebits._runtime.frames import calling_frame, is_own_call, pass_on
 from samebits._runtime.imports import PostImport
 from samebits._text.masking import Masker
 from samebits._torch.core import COMPILER_RULES, compiled_graphs, hide_from_compiler
+from samebits.environment import snapshot as environment
 from samebits.environment.distributed import KEY as RANKS
 from samebits.environment.loaded_code import LoadedCode
 from samebits.recording._recorder import Recorder, TensorReader, recordable

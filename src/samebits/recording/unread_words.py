@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.environment import fact_at
+from samebits.environment.snapshot import fact_at
 from samebits.environment.unread import WhyUnread, unread_in
 
 if TYPE_CHECKING:

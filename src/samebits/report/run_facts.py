@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from samebits.environment import fact_at, table_at
+from samebits.environment.snapshot import fact_at, table_at
 from samebits.environment.unread import unread_in
 from samebits.recording.unread_words import REASONS, unread_text
 from samebits.report.style import count

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.comparison.reasons import Reason, ReasonCode
 from samebits.comparison.results import Comparison
 from samebits.comparison.verdict import compare
-from samebits.environment import table_at
+from samebits.environment.snapshot import table_at
 from samebits.recording.settings import RecordingSettings
 from samebits.records.events import split_command
 from samebits.records.kinds import EventKind

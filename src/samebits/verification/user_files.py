@@ -17,7 +17,7 @@ from samebits.causes import Cause
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import Remedy, Source
 from samebits.diagnosis.patches.edits import Project, SourceFile, refusal_of_path
-from samebits.environment import table_at
+from samebits.environment.snapshot import table_at
 from samebits.errors import SamebitsError
 from samebits.recording.target import program_folders, script_path
 from samebits.records.notes import Note, NoteCode

@@ -12,9 +12,9 @@ import pytest
 from samebits.comparison.environments import EnvironmentComparison, compare_environments, facts_behind
 from samebits.comparison.influence_table import influences
 from samebits.comparison.verdict import _environment
-from samebits.environment import collect, collect_at_start
 from samebits.environment.influence import ANY, BY_CUBLAS, BY_CUDNN, OPS, Results, Strength
 from samebits.environment.numeric_libraries import LibraryKind
+from samebits.environment.snapshot import collect, collect_at_start
 from samebits.environment.torch_build import collect_torch
 from samebits.records.events import RunInfo
 from samebits.records.kinds import Level

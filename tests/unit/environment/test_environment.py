@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from samebits.environment import Environment, collect
 from samebits.environment.packages import collect_packages
 from samebits.environment.repository import SourceFacts, collect_source
+from samebits.environment.snapshot import Environment, collect
 from samebits.environment.torch_build import GpuFacts, collect_torch
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ def python(code: str, *options: str, **variables: str) -> Any:
 
 def test_torch_is_not_imported_for_its_facts() -> None:
     """Nor is NumPy; without torch its facts are None."""
-    code = "import samebits.environment as e; facts = e.collect().to_dict()\n"
+    code = "import samebits.environment.snapshot as e; facts = e.collect().to_dict()\n"
     code += "print(json.dumps([facts['torch'], 'torch' in sys.modules, 'numpy' in sys.modules]))"
     assert python(code) == [None, False, False]
 
 
 def test_torch_as_it_stands() -> None:
     """Build, threads and dtype are those in effect when collect() is called."""
-    code = "import torch, samebits.environment as e; torch.set_num_threads(1)\n"
+    code = "import torch, samebits.environment.snapshot as e; torch.set_num_threads(1)\n"
     code += "torch.set_default_dtype(torch.float64)\n"
     code += "before = set(sys.modules); facts = e.collect().to_dict()\n"
     code += "print(json.dumps([facts, torch.__version__, torch.backends.cpu.get_cpu_capability(),"
@@ -57,7 +57,7 @@ def test_torch_as_it_stands() -> None:
 
 def test_the_facts_of_a_start_need_no_torch() -> None:
     """They are those of the end, as far as they go; what may change until then is left out."""
-    code = "import samebits.environment as e; start = e.collect_at_start()\n"
+    code = "import samebits.environment.snapshot as e; start = e.collect_at_start()\n"
     code += "early, loaded = start.to_dict(), [name in sys.modules for name in ('torch', 'numpy')]\n"
     code += "import torch\n"
     code += "print(json.dumps([early, loaded, e.with_torch(start, torch).to_dict(), e.collect().to_dict()]))"
@@ -88,7 +88,7 @@ def test_facts_are_json() -> None:
 def test_the_hash_seed_in_effect(options: tuple[str, ...], seed: str, expected: str) -> None:
     """A seed that Python ignores is not reported."""
     root = [path for path in sys.path if path]
-    code = f"sys.path[:0] = {root!r}\nimport samebits.environment as e\n"
+    code = f"sys.path[:0] = {root!r}\nimport samebits.environment.snapshot as e\n"
     code += "print(json.dumps(e.collect().python.hash_seed))"
     assert python(code, *options, PYTHONHASHSEED=seed) == expected
 

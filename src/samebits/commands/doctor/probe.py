@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.address_layout import can_fix_layout
 from samebits.commands.doctor.environment import Cpus, DigestCheck, Gpu, Interpreter, SwitchView, Torch
-from samebits.environment import collect
 from samebits.environment.resources import read_kinds, read_quota
+from samebits.environment.snapshot import collect
 from samebits.switches.table import TABLE
 from samebits.switches.variables import Variable
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from samebits.environment import Environment
+    from samebits.environment.snapshot import Environment
     from samebits.switches.switch import Switch
 
 STARTUP_PACKAGES = ("torch", "numpy", "tensorflow", "jax", "cupy")

@@ -18,7 +18,7 @@ from samebits.commands.lock.entry import LockEntry, agree, first_mismatch, here_
 from samebits.commands.lock.file import read_lock, write_lock
 from samebits.commands.lock.outcome import EntryResult
 from samebits.commands.lock.recipe import Recipe, check_script, run, run_failure, run_operations
-from samebits.environment import fact_at
+from samebits.environment.snapshot import fact_at
 from samebits.errors import SamebitsError
 from samebits.records.notes import NoteCode
 from samebits.verification.preconditions import check_writable

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from samebits.comparison.step_digests import StepDigest, merged, step_digests
-from samebits.environment import fact_at, table_at
+from samebits.environment.snapshot import fact_at, table_at
 from samebits.environment.unread import unread_in
 from samebits.errors import SamebitsError
 from samebits.records.events import RunInfo

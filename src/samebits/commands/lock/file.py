@@ -18,7 +18,7 @@ import tomli_w
 from samebits._text import files
 from samebits._text.printable import printable
 from samebits.commands.lock.entry import END, LockEntry, LockRow, rounded
-from samebits.environment import table_at
+from samebits.environment.snapshot import table_at
 from samebits.errors import SamebitsError
 from samebits.switches.switch import Control
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samebits.commands.lock.entry import DIGEST_SHOWN
-from samebits.environment import fact_at, table_at
 from samebits.environment.files import sha256_of
+from samebits.environment.snapshot import fact_at, table_at
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from samebits.commands.lock.outcome import RestoredSetting
-from samebits.environment import fact_at, table_at
+from samebits.environment.snapshot import fact_at, table_at
 from samebits.switches.startup import HASH_SEED
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from samebits.commands.lock.old_code import WORKING_TREE
 from samebits.commands.lock.recipe import run
-from samebits.environment import table_at
+from samebits.environment.snapshot import table_at
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:

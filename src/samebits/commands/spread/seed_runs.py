@@ -20,7 +20,7 @@ from samebits.commands.spread._metrics import Series
 from samebits.commands.spread.request import SPREAD_FOLDER, environment_for
 from samebits.commands.spread.seed_processes import JobProcess, LocalProcess, end_all
 from samebits.commands.spread.summary import Configuration, Seeding, SeedRun
-from samebits.environment import numeric_variables
+from samebits.environment.snapshot import numeric_variables
 from samebits.errors import SamebitsError
 from samebits.recording.naming import target_name
 
