@@ -113,7 +113,16 @@ static void close_to(const descriptor *d, const sb_sums *sums, uint64_t *out) {
 }
 
 /* ---- many tensors. One that has the memory of the one before it, as the output of a `view` has that of its input,
- * has its sums too: only what closes the digest differs. */
+ * has its sums too: only what closes the digest differs. The caller may know the sums of others. */
+
+/* Tensors by their descriptors. `sums` has those of each, and `known` tells which of them are there before; both may be
+ * NULL. */
+typedef struct {
+    const uint64_t *words;
+    size_t count;
+    sb_sums *sums;
+    const unsigned char *known;
+} batch;
 
 static int is_dense(const descriptor *d) {
     sb_view view;
@@ -128,15 +137,19 @@ typedef struct {
     const uint64_t *words; /* the next descriptor */
     const unsigned char *data;
     uint64_t n_bytes;
-    int dense, repeats;
+    const unsigned char *known; /* of the next, or NULL */
+    int dense, repeats, settled;
 } walk;
 
-/* The next descriptor; `repeats` tells whether its sums are those of the one before. */
+static walk walk_of(const batch *b) { return (walk){b->words, NULL, 0, b->known, 0, 0, 0}; }
+
+/* The next descriptor; `repeats` tells whether its sums are those of the one before, `settled` whether there is nothing
+ * to read: they are, or they are known. */
 static descriptor step(walk *w) {
     const descriptor d = parse(w->words);
-    const int dense = is_dense(&d);
-    w->repeats = dense && w->dense && d.data == w->data && d.n_bytes == w->n_bytes;
-    *w = (walk){d.next, d.data, d.n_bytes, dense, w->repeats};
+    const int dense = is_dense(&d), known = w->known && *w->known;
+    const int repeats = !known && dense && w->dense && d.data == w->data && d.n_bytes == w->n_bytes;
+    *w = (walk){d.next, d.data, d.n_bytes, w->known ? w->known + 1 : NULL, dense, repeats, known || repeats};
     return d;
 }
 
@@ -162,18 +175,32 @@ static int64_t measure(const uint64_t *words, size_t n_words, size_t count, uint
     return words == end ? problem : SB_MALFORMED;
 }
 
-/* `out` may be `words`: a descriptor has two words or more, so that those ahead stay whole. */
-static void digest_each(const uint64_t *words, size_t count, uint64_t *out) {
-    walk w = {words, NULL, 0, 0, 0};
+/* `out` may be the descriptors: one has two words or more, so that those ahead stay whole. */
+static void digest_each(const batch *b, uint64_t *out) {
+    walk w = walk_of(b);
     sb_sums sums = {{0}, {0}};
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < b->count; i++) {
         const descriptor d = step(&w);
-        if (!w.repeats) {
+        if (w.settled && !w.repeats)
+            sums = b->sums[i];
+        else if (!w.repeats) {
             sums = (sb_sums){{0}, {0}};
             digest_range(&d, 0, n_blocks(d.n_bytes), &sums);
         }
+        if (b->sums)
+            b->sums[i] = sums;
         close_to(&d, &sums, out + 2 * i);
     }
+}
+
+static uint64_t count_blocks(const batch *b) {
+    uint64_t blocks = 0;
+    walk w = walk_of(b);
+    for (size_t i = 0; i < b->count; i++) {
+        const descriptor d = step(&w);
+        blocks += w.settled ? 0 : n_blocks(d.n_bytes);
+    }
+    return blocks;
 }
 
 int64_t samebits_digest_to(const uint64_t *words, size_t n_words, size_t count, uint64_t *out) {
@@ -183,7 +210,7 @@ int64_t samebits_digest_to(const uint64_t *words, size_t n_words, size_t count, 
         return problem;
     if (total > SB_SHORT_BYTES)
         return 1;
-    digest_each(words, count, out);
+    digest_each(&(batch){words, count, NULL, NULL}, out);
     return 0;
 }
 
@@ -193,21 +220,9 @@ int64_t samebits_digest(uint64_t *words, size_t n_words, size_t count) {
 
 #ifdef SB_THREADS
 
-static uint64_t count_blocks(const uint64_t *words, size_t count) {
-    uint64_t blocks = 0;
-    walk w = {words, NULL, 0, 0, 0};
-    for (size_t i = 0; i < count; i++) {
-        const descriptor d = step(&w);
-        blocks += w.repeats ? 0 : n_blocks(d.n_bytes);
-    }
-    return blocks;
-}
-
-/* A share: blocks from .. to - 1 of all tensors laid end to end, those that repeat left out. */
+/* A share: blocks from .. to - 1 of all tensors laid end to end, those that are settled left out. */
 typedef struct {
-    const uint64_t *words;
-    size_t count;
-    sb_sums *sums;
+    const batch *all;
     uint64_t from, to;
 } share;
 
@@ -220,16 +235,16 @@ static void add_sums(sb_sums *to, const sb_sums *part) {
 
 static void *digest_share(void *argument) {
     const share *s = argument;
-    walk w = {s->words, NULL, 0, 0, 0};
+    walk w = walk_of(s->all);
     uint64_t start = 0;
-    for (size_t i = 0; i < s->count && start < s->to; i++) {
+    for (size_t i = 0; i < s->all->count && start < s->to; i++) {
         const descriptor d = step(&w);
-        const uint64_t blocks = w.repeats ? 0 : n_blocks(d.n_bytes);
+        const uint64_t blocks = w.settled ? 0 : n_blocks(d.n_bytes);
         if (start + blocks > s->from) {
             sb_sums part = {{0}, {0}};
             digest_range(&d, s->from > start ? s->from - start : 0, s->to - start < blocks ? s->to - start : blocks,
                          &part);
-            add_sums(&s->sums[i], &part);
+            add_sums(&s->all->sums[i], &part);
         }
         start += blocks;
     }
@@ -281,28 +296,32 @@ static void run_shares(share *shares, int n, int threads) {
 }
 
 /* Divides the blocks over threads; 0 if there are too few of them. */
-static int digest_shared(const uint64_t *words, size_t count, uint64_t *out, int threads) {
-    const uint64_t blocks = count_blocks(words, count);
+static int digest_shared(const batch *b, uint64_t *out, int threads) {
+    const uint64_t blocks = count_blocks(b);
     uint64_t n = blocks / (shared_threads ? SB_SHARED_THREAD_BLOCKS : SB_THREAD_BLOCKS);
     if (threads < 2 || n < 2)
         return 0;
     n = n < (uint64_t)threads ? n : (uint64_t)threads;
     n = n < SB_MAX_THREADS ? n : SB_MAX_THREADS;
-    sb_sums *sums = calloc(count, sizeof *sums);
-    if (!sums)
+    batch all = *b;
+    if (!b->sums && !(all.sums = calloc(b->count, sizeof *all.sums)))
         return 0;
+    for (size_t i = 0; b->sums && i < b->count; i++)
+        if (!b->known[i])
+            all.sums[i] = (sb_sums){{0}, {0}};
     share shares[SB_MAX_THREADS];
     for (uint64_t i = 0; i < n; i++)
-        shares[i] = (share){words, count, sums, blocks / n * i, i == n - 1 ? blocks : blocks / n * (i + 1)};
+        shares[i] = (share){&all, blocks / n * i, i == n - 1 ? blocks : blocks / n * (i + 1)};
     run_shares(shares, (int)n, threads);
-    walk w = {words, NULL, 0, 0, 0};
-    for (size_t i = 0; i < count; i++) {
+    walk w = walk_of(&all);
+    for (size_t i = 0; i < all.count; i++) {
         const descriptor d = step(&w);
         if (w.repeats)
-            sums[i] = sums[i - 1];
-        close_to(&d, &sums[i], out + 2 * i);
+            all.sums[i] = all.sums[i - 1];
+        close_to(&d, &all.sums[i], out + 2 * i);
     }
-    free(sums);
+    if (!b->sums)
+        free(all.sums);
     return 1;
 }
 
@@ -310,8 +329,8 @@ static int digest_shared(const uint64_t *words, size_t count, uint64_t *out, int
 
 void samebits_digest_share_threads(sb_parallel parallel) { (void)parallel; }
 
-static int digest_shared(const uint64_t *words, size_t count, uint64_t *out, int threads) {
-    (void)words, (void)count, (void)out, (void)threads;
+static int digest_shared(const batch *b, uint64_t *out, int threads) {
+    (void)b, (void)out, (void)threads;
     return 0;
 }
 
@@ -319,8 +338,22 @@ static int digest_shared(const uint64_t *words, size_t count, uint64_t *out, int
 
 int64_t samebits_digest_threaded(const uint64_t *words, size_t n_words, size_t count, uint64_t *out, int threads) {
     uint64_t total;
+    const batch all = {words, count, NULL, NULL};
     const int64_t problem = measure(words, n_words, count, &total);
-    if (!problem && !digest_shared(words, count, out, threads))
-        digest_each(words, count, out);
+    if (!problem && !digest_shared(&all, out, threads))
+        digest_each(&all, out);
     return problem;
+}
+
+int64_t samebits_digest_rest(const uint64_t *words, size_t n_words, size_t count, uint64_t *out, const sb_rest *rest) {
+    uint64_t total;
+    const batch all = {words, count, (sb_sums *)rest->sums, rest->known};
+    const int64_t problem = measure(words, n_words, count, &total);
+    if (problem)
+        return problem;
+    if (!rest->threads && total > SB_SHORT_BYTES && count_blocks(&all) * SB_BLOCK > SB_SHORT_BYTES)
+        return 1;
+    if (!digest_shared(&all, out, rest->threads))
+        digest_each(&all, out);
+    return 0;
 }

@@ -16,7 +16,7 @@
 #endif
 
 /* Changes with any change to this file, so that a stale library is never used. */
-#define SB_DIGEST_ABI 3
+#define SB_DIGEST_ABI 4
 
 /* Header: bits 0-7 dtype code, 8-11 log2 of the bytes of an element, 12 strided, 20-27 number of dimensions.
  * Others are ignored. */
@@ -54,5 +54,18 @@ SB_API void samebits_digest_share_threads(sb_parallel parallel);
 /* The same without a limit, on up to `threads` threads: shared ones, or some that live for this call only. */
 SB_API int64_t samebits_digest_threaded(const uint64_t *descriptors, size_t n_words, size_t count, uint64_t *out,
                                         int threads);
+
+/* What is known of some tensors: their sums, SB_SUM_WORDS words each, which close to the digest of any shape and dtype of
+ * the same bytes. Those of tensors that are not `known` are filled in. Threads as above; 0 keeps to the limit. */
+#define SB_SUM_WORDS 16
+typedef struct {
+    uint64_t *sums;
+    const unsigned char *known;
+    int threads;
+} sb_rest;
+
+/* Reads only tensors whose sums are not known. */
+SB_API int64_t samebits_digest_rest(const uint64_t *descriptors, size_t n_words, size_t count, uint64_t *out,
+                                    const sb_rest *rest);
 
 #endif

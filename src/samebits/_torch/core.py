@@ -101,7 +101,11 @@ def is_opaque(tensor: Any) -> bool:
     `__tensor_flatten__` is the protocol by which one says it (torch/utils/_python_dispatch.py). Reading any
     other wrapper means calling operations that its `__torch_dispatch__` sees.
     """
+    import torch
+
     kind = type(tensor)
+    if kind is torch.Tensor or kind is torch.nn.Parameter:  # and nobody needs to see their addresses
+        return False
     if hasattr(kind, "__tensor_flatten__") or not tensor.numel() or tensor._is_zerotensor():
         return False
     try:

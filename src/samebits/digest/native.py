@@ -17,9 +17,9 @@ from samebits.errors import SamebitsError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from samebits._reader import Reader, Scanner
+    from samebits._reader import Observer, Reader, Scanner
 
-BINDINGS_ABI = 7
+BINDINGS_ABI = 8
 
 
 def load_module() -> Any:
@@ -46,6 +46,23 @@ def open_reader(library: NativeLibrary) -> Reader | None:
     integers = (torch.int8, torch.uint8)
     reader: Reader | None = _with_exchange("Reader", integers, torch.get_num_threads, *addresses)
     return reader
+
+
+def open_observer() -> Observer | None:
+    """Return an observer of ops, which reads only what it does not know; None where there can be none.
+
+    Raises:
+        SamebitsError: as `load`.
+    """
+    import torch  # late, as in `open_reader`
+
+    library = load()
+    reader, module = (None if library is None else open_reader(library)), load_module()
+    if library is None or reader is None:
+        return None
+    folder = str(Path(torch.__file__).parent) + os.sep
+    observer: Observer = module.Observer(reader, torch.UntypedStorage, folder, _address(library.digest_rest))
+    return observer
 
 
 def open_scanner() -> Scanner | None:
@@ -76,7 +93,7 @@ def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-ABI = 3
+ABI = 4
 BACKEND_VARIABLE = variable_names.DIGEST_BACKEND
 _TORCH = "torch"  # value for the back end that needs no C library
 
@@ -91,6 +108,7 @@ class NativeLibrary:
         digest: `samebits_digest` (address of the descriptors, how many words, count), in place.
         digest_to: `samebits_digest_to` (…, address of the result).
         digest_threaded: `samebits_digest_threaded` (…, number of threads), called without the GIL.
+        digest_rest: `samebits_digest_rest`, of which only the address is used.
         share_threads: `samebits_digest_share_threads` (address of a `GOMP_parallel`).
         select: `samebits_digest_select`.
         isa: `samebits_digest_isa`.
@@ -99,6 +117,7 @@ class NativeLibrary:
     digest: Callable[[int, int, int], int]
     digest_to: Callable[[int, int, int, int], int]
     digest_threaded: Callable[[int, int, int, int, int], int]
+    digest_rest: Any
     share_threads: Callable[[int], None]
     select: Callable[[bytes], int]
     isa: Callable[[], bytes]
@@ -132,7 +151,7 @@ def open_library(path: Path) -> NativeLibrary | None:
     select.argtypes, isa.restype = [ctypes.c_char_p], ctypes.c_char_p
     share = library.samebits_digest_share_threads
     share.argtypes, share.restype = [ctypes.c_void_p], None
-    return NativeLibrary(digest, digest_to, threaded, share, select, isa)
+    return NativeLibrary(digest, digest_to, threaded, library.samebits_digest_rest, share, select, isa)
 
 
 def openmp_entry(folder: Path, function: str = "GOMP_parallel") -> int | None:

@@ -14,6 +14,7 @@ from samebits._runtime.processes import start_within
 from samebits._torch.core import current_node, is_random, mutated_arguments, sequence_peek
 from samebits.digest.native import load_module
 from samebits.recording._recorder import is_tensor
+from samebits.recording.probes.contents import UNFILLED
 from samebits.records.events import NO_WRITER
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ class MemoryMap:
 
 # What they return holds values from outside torch: Python, NumPy, a file.
 _SOURCES = ("aten::lift_fresh", "aten::lift", "aten::set_")
+# Two tensors have one storage afterwards, and count its versions apart.
+_SHARES = "aten::set_"
 # What they return is their input under another name.
 _ALIASES = ("aten::detach.default", "aten::alias.default")
 # They have no numbers of their own: profiler ranges, bookkeeping.
@@ -224,6 +227,9 @@ class OpSpec:
         writes: whether it writes to any argument.
         alias: whether its output is its input under another name.
         source: whether its output's contents come from outside torch.
+        trusted: whether it is one of torch's own, which write only to what their schemas say.
+        births: whether outputs that share no input's storage are new ones, filled by the op.
+        special: whether it draws, writes or is not trusted.
         flags: `random`, `writes` and `source` as the memory map takes them.
         workspaces: which of its outputs are scratch memory, whose contents are no values.
         workspaces_read: which of its inputs are such memory; negative numbers count from the end.
@@ -238,6 +244,9 @@ class OpSpec:
     writes: bool
     alias: bool
     source: bool
+    trusted: bool
+    births: bool
+    special: bool
     flags: int
     workspaces: tuple[int, ...]
     workspaces_read: tuple[int, ...]
@@ -250,6 +259,7 @@ def spec_of(op: Any, intern: Callable[[str], int]) -> OpSpec:
     base = text.partition(".")[0]
     positions, keywords = mutated_arguments(op)
     writes, random, source = bool(positions or keywords), is_random(op), base in _SOURCES
+    trusted = base.startswith("aten::") and base != _SHARES
     return OpSpec(
         name=intern(text),
         text=text,
@@ -260,6 +270,9 @@ def spec_of(op: Any, intern: Callable[[str], int]) -> OpSpec:
         writes=writes,
         alias=text in _ALIASES,
         source=source,
+        trusted=trusted,
+        births=trusted and not source and base not in UNFILLED,
+        special=writes or random or not trusted,
         flags=source * SOURCE | random * RANDOM | writes * WRITES,
         workspaces=WORKSPACES.get(base, ()),
         workspaces_read=_WORKSPACES_READ.get(base, ()),
@@ -299,11 +312,16 @@ def flatten_outputs(outcome: Any) -> list[Any]:
 
 def written_tensors(spec: OpSpec, outcome: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """Return the tensors that an op returned, and those that it wrote to without returning them."""
+    return with_written(outcome, written_arguments(spec, args, kwargs))
+
+
+def with_written(outcome: Any, written: list[Any]) -> list[Any]:
+    """Return the tensors that an op returned, and then those in `written` that it did not."""
     outputs = flatten_outputs(outcome)
-    if spec.positions == (0,) and not spec.keywords and outputs and outputs[0] is args[0]:
+    if len(written) == 1 and outputs and outputs[0] is written[0]:
         return outputs
     listed = {id(tensor) for tensor in outputs}
-    return outputs + [tensor for tensor in written_arguments(spec, args, kwargs) if id(tensor) not in listed]
+    return outputs + [tensor for tensor in written if id(tensor) not in listed]
 
 
 def written_arguments(op: OpSpec | OpTraits, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

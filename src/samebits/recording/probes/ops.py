@@ -14,16 +14,21 @@ from samebits._torch.core import (
     is_virtual,
     node_sequence,
 )
-from samebits.digest import digest_many, observe
+from samebits._torch.unseen import foreign_modes
+from samebits.digest import digest_many
 from samebits.recording._recorder import describe
+from samebits.recording.probes.contents import Contents
 from samebits.recording.probes.op_calls import (
     FORWARD_SITES,
     DispatchProbe,
     OpSpec,
+    argument_tensors,
     flatten_arguments,
     flatten_outputs,
     hide,
     spec_of,
+    with_written,
+    written_arguments,
     written_tensors,
 )
 from samebits.recording.probes.substitution import OpSubstitution
@@ -34,6 +39,7 @@ from samebits.records.notes import RecordedPart
 if TYPE_CHECKING:
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.backward import BackwardProbe
+    from samebits.recording.probes.contents import Observed
     from samebits.recording.probes.modules import ModulePaths
     from samebits.recording.probes.op_calls import Memory
     from samebits.recording.probes.substitution import Substituter
@@ -62,6 +68,29 @@ class ThreadState:
     drawn_from: list[Any] = dataclasses.field(default_factory=list)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Before:
+    """What is known before an op runs.
+
+    Args:
+        substitution: of some of its tensors; None in most runs.
+        source: the RNG source that it draws from, or empty.
+        state: the digest of that generator, or empty.
+        trusted: whether it writes only to what its schema says.
+        inputs: its tensors, or their descriptions as they were before.
+        written: those that it writes to.
+        seen: what `Contents.begin` said of the inputs; None if it writes to none.
+    """
+
+    substitution: OpSubstitution | None
+    source: str
+    state: bytes
+    trusted: bool
+    inputs: list[Any]
+    written: list[Any]
+    seen: tuple[Observed, bytes] | None
+
+
 class OpProbe(DispatchProbe):
     """Records an `op` event for every op of every thread, from `first_op_step` on.
 
@@ -77,6 +106,9 @@ class OpProbe(DispatchProbe):
     ) -> None:
         super().__init__(recorder, modules, backward)
         self._memory = memory
+        # What is substituted, is written beside the ops that are seen.
+        self._contents = Contents(reads_all=recorder.settings.substitution is not None)
+        self._foreign_modes = foreign_modes()
         self._specs: dict[int, tuple[OpSpec, Any]] = {}
         self._layouts: dict[Any, int] = {}
         self._inputs: dict[Any, list[TensorInfo]] = {}
@@ -93,7 +125,13 @@ class OpProbe(DispatchProbe):
         self._substituter = self._recorder.substituter
         if self._substituter is not None:
             self._substituted = self._substituter.ops
+        self._contents.install(torch)
         self.enter(_mode_class(self))
+
+    def remove(self) -> None:
+        """Watch nothing."""
+        super().remove()
+        self._contents.remove()
 
     def thread_state(self) -> ThreadState:
         """Return the facts of the thread that calls this."""
@@ -112,54 +150,95 @@ class OpProbe(DispatchProbe):
         known = self._specs.get(id(op))
         spec = self._learn(op) if known is None else known[0]
         if not recorder.active or spec.ignored or recorder.step < self._first_step or recorder.quietly.depth:
-            return op(*args, **kwargs)
+            return self.call_unseen(op, args, kwargs, spec)
         inputs: list[Any] = []
         others: list[Any] = []
         flatten_arguments(args, inputs, others)
         if kwargs:
             flatten_arguments(kwargs.values(), inputs, others)
-        substitution, source, state = None, "", b""
+        before = None
+        if spec.special or spec.text in self._substituted or self._foreign_modes():
+            before = self._before(spec, thread, op, (args, kwargs), inputs)
+            if before is None:
+                return self.call_unseen(op, args, kwargs, None)
+        outcome = op(*args, **kwargs)
         try:
-            if spec.random or spec.text in self._substituted:
-                substitution, source, state = self._prepare(spec, thread, op, (args, kwargs), inputs)
-            before = observe(inputs) if spec.writes else None
-            described = inputs if before is None else self._described_before(spec, before[1], inputs)
+            if before is None:
+                outputs, source = self._returned(outcome), ""
+                seen = None if outputs is None else self._seen_after(spec, inputs, outputs)
+            else:
+                outcome, seen, source = self._after(before, spec, inputs, outcome)
+            if seen is None:
+                return outcome
+            if not seen[1] and outcome is not None:
+                others.append(("->", outcome))
+            seq = self._record(spec, seen, repr(others)[1:-1] if others else "", thread, source)
+            if before is not None and before.substitution is not None:
+                before.substitution.recorded(seq)
         except Exception as error:  # noqa: BLE001 - an error of ours does not end the script
             pass_on(error)
             recorder.failures.add(RecordedPart.OPERATION, error)
-            return op(*args, **kwargs)
-        outcome = op(*args, **kwargs)
-        try:
-            if substitution is not None:
-                outcome = substitution.after(outcome, len(inputs) + spec.random)
-            if before is not None:
-                outputs = written_tensors(spec, outcome, args, kwargs)
-                seen = _seen_around(spec, described, outputs, before, state)
-            else:
-                returned = self._returned(outcome)
-                if returned is None:
-                    return outcome
-                outputs = returned
-                seen = _seen_after(spec, inputs, outputs, state)
-                if not outputs and outcome is not None:
-                    others.append(("->", outcome))
-            seq = self._record(spec, seen, repr(others)[1:-1] if others else "", thread, source)
-            self._store(substitution, seq)
-        except Exception as error:  # noqa: BLE001 - nor one after it
-            pass_on(error)
-            recorder.failures.add(RecordedPart.OPERATION, error)
         return outcome
+
+    def _before(
+        self, spec: OpSpec, thread: ThreadState, op: Any, arguments: tuple[Any, Any], inputs: list[Any]
+    ) -> _Before | None:
+        """Prepare for an op that is special, or runs above another mode; None if that fails."""
+        trusted = spec.trusted and not self._foreign_modes()
+        substitution, source, state, described, written, seen = None, "", b"", inputs, [], None
+        try:
+            if not trusted:
+                self._contents.distrust(inputs)
+            if spec.random or spec.text in self._substituted:
+                substitution, source, state = self._prepare(spec, thread, op, arguments, inputs)
+            if spec.writes:
+                written = written_arguments(spec, *arguments)
+                seen = self._contents.begin(inputs, written)
+                described = self._described_before(spec, seen[0][1], inputs)
+        except Exception as error:  # noqa: BLE001 - nor one before it
+            pass_on(error)
+            self._recorder.failures.add(RecordedPart.OPERATION, error)
+            return None
+        return _Before(substitution, source, state, trusted, described, written, seen)
+
+    def _after(
+        self, before: _Before, spec: OpSpec, inputs: list[Any], outcome: Any
+    ) -> tuple[Any, Seen | None, str]:
+        """Return the outcome of such an op, what was seen of it, and its RNG source."""
+        if not before.trusted:
+            self._contents.forget()
+        if before.substitution is not None:
+            outcome = before.substitution.after(outcome, len(inputs) + spec.random)
+        if before.seen is not None:
+            outputs = with_written(outcome, before.written)
+            return outcome, self._seen_around(spec, before, before.seen, outputs), before.source
+        returned = self._returned(outcome)
+        seen = None if returned is None else self._seen_after(spec, inputs, returned, before)
+        return outcome, seen, before.source
+
+    def call_unseen(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], spec: OpSpec | None) -> Any:
+        """Run an op without recording it: what it may have written is not known any more.
+
+        Args:
+            op: the overload.
+            args: its positional arguments.
+            kwargs: its keyword arguments.
+            spec: what is known of it; None if that is of no use.
+        """
+        if spec is not None and spec.trusted and not spec.writes:
+            return op(*args, **kwargs)
+        try:
+            if spec is None or not spec.trusted:  # a collective writes after it has returned
+                self._contents.distrust(argument_tensors(args, kwargs))
+            return op(*args, **kwargs)
+        finally:
+            self._contents.forget()
 
     def _learn(self, op: Any) -> OpSpec:
         spec = spec_of(op, self._recorder.writer.text)
         # Keyed by identity, since an overload's hash is computed in Python; held, so that none other gets it.
         self._specs[id(op)] = (spec, op)
         return spec
-
-    @staticmethod
-    def _store(substitution: OpSubstitution | None, seq: int) -> None:
-        if substitution is not None:
-            substitution.recorded(seq)
 
     def _returned(self, outcome: Any) -> list[Any] | None:
         """Return the tensors that an op returned; None where one has no contents."""
@@ -227,6 +306,35 @@ class OpProbe(DispatchProbe):
             infos = self._inputs[spec.name, kinds] = [describe(Role.IN, "", tensor) for tensor in inputs]
         return infos
 
+    def _seen_around(
+        self, spec: OpSpec, before: _Before, seen: tuple[Observed, bytes], outputs: list[Any]
+    ) -> Seen:
+        """Combine the observations before and after an op that wrote to its arguments."""
+        (digests, kinds, bases), _ = seen
+        births = spec.births and before.trusted
+        after, more_kinds, more_bases = self._contents.finish(outputs, before.written, seen, births=births)
+        after = hide(after, spec.workspaces) if spec.workspaces else after
+        if spec.source and len(before.inputs) == len(outputs):
+            digests = after  # the values came from outside, not from what the tensor held
+        return before.inputs, outputs, digests + before.state + after, kinds + more_kinds, bases, more_bases
+
+    def _seen_after(
+        self, spec: OpSpec, inputs: list[Any], outputs: list[Any], before: _Before | None = None
+    ) -> Seen:
+        """Observe inputs and outputs at once, after an op that left its inputs unchanged."""
+        n = len(inputs)
+        if spec.alias:
+            digests, kinds, bases = self._contents.observe(inputs, n, births=False)
+            return inputs, outputs, digests + digests, kinds, bases, bases
+        births = spec.births and (before is None or before.trusted)
+        digests, kinds, bases = self._contents.observe(inputs + outputs, n, births=births)
+        if spec.workspaces or spec.workspaces_read:
+            read = (i + n if i < 0 else i for i in spec.workspaces_read)
+            digests = hide(digests, [*read, *(n + i for i in spec.workspaces)])
+        if before is not None and before.state:
+            digests = digests[: 16 * n] + before.state + digests[16 * n :]
+        return inputs, outputs, digests, kinds, bases[: 8 * n], bases[8 * n :]
+
     def _describe(self, spec: OpSpec, inputs: list[Any], outputs: list[Any], source: str) -> int:
         infos = [i if isinstance(i, TensorInfo) else describe(Role.IN, "", i) for i in inputs]
         if spec.random:
@@ -250,37 +358,6 @@ def _entering(spec: OpSpec, inputs: list[Any], links: bytes) -> list[tuple[int, 
         return []
     writers = [writer for _, writer in struct.iter_unpack("<ii", links)]
     return [(i, tensor) for i, tensor in enumerate(inputs) if writers[i] == NO_WRITER]
-
-
-def _seen_around(
-    spec: OpSpec,
-    inputs: list[Any],
-    outputs: list[Any],
-    before: tuple[bytes, bytes, bytes],
-    state: bytes,
-) -> Seen:
-    """Combine the observations before and after an op that writes to its arguments."""
-    digests, kinds, bases = before
-    after, more_kinds, more_bases = observe(outputs)
-    after = hide(after, spec.workspaces) if spec.workspaces else after
-    if spec.source and len(inputs) == len(outputs):
-        digests = after  # the values came from outside, not from what the tensor held
-    return inputs, outputs, digests + state + after, kinds + more_kinds, bases, more_bases
-
-
-def _seen_after(spec: OpSpec, inputs: list[Any], outputs: list[Any], state: bytes) -> Seen:
-    """Observe inputs and outputs at once, after an op that left its inputs unchanged."""
-    if spec.alias:
-        digests, kinds, bases = observe(inputs)
-        return inputs, outputs, digests + digests, kinds, bases, bases
-    digests, kinds, bases = observe(inputs + outputs)
-    n = len(inputs)
-    if spec.workspaces or spec.workspaces_read:
-        read = (i + n if i < 0 else i for i in spec.workspaces_read)
-        digests = hide(digests, [*read, *(n + i for i in spec.workspaces)])
-    if state:
-        digests = digests[: 16 * n] + state + digests[16 * n :]
-    return inputs, outputs, digests, kinds, bases[: 8 * n], bases[8 * n :]
 
 
 def _default_generator(torch: Any, device: Any) -> Any:
@@ -308,7 +385,7 @@ def _mode_class(probe: OpProbe) -> type[Any]:
             tensors: list[Any] = []
             flatten_arguments((*args, *(kwargs or nothing).values()), tensors, [])
             if any(is_virtual(tensor) for tensor in tensors):
-                return op(*args, **(kwargs or nothing))
+                return probe.call_unseen(op, args, kwargs or nothing, None)
             if any(is_opaque(tensor) for tensor in tensors):
                 return NotImplemented  # torch calls that dispatch: the ops inside it are recorded
         thread = mode.thread
