@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the wheel for aarch64 and runs it under qemu-user with torch 2.8 (another release than the tests' own): the
+# Builds the wheel for aarch64 and runs it under qemu-user with torch $TORCH (2.8 by default, another than the tests' own): the
 # digests of tensors, trainings that are recorded and compared, and the golden digests of portable mode.
 # Debian or Ubuntu on x86-64, as root (apt); about 250 MB of downloads, and a quarter of an hour of emulation.
 #
@@ -30,7 +30,7 @@ fi
 if [ ! -d "$folder/site/torch" ]; then
     python3 -m pip download --quiet --no-deps --python-version 311 --only-binary=:all: --dest "$folder/wheels" \
         --platform manylinux_2_28_aarch64 --platform manylinux_2_17_aarch64 --platform manylinux2014_aarch64 --platform any \
-        torch==2.8.0 numpy safetensors typing-extensions sympy mpmath networkx jinja2 markupsafe fsspec filelock tomli-w
+        "torch==${TORCH:-2.8.0}" numpy safetensors typing-extensions sympy mpmath networkx jinja2 markupsafe fsspec filelock tomli-w
     for wheel in "$folder"/wheels/*.whl; do python3 -m zipfile -e "$wheel" "$folder/site"; done
 fi
 

@@ -6,6 +6,7 @@ samebits as in any other. Such an exception belongs to the script; all others th
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import sys
@@ -138,6 +139,14 @@ class Site:
     function: str
 
 
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    """Return where installed packages and Python's own are: real paths that end in a separator."""
+    paths = sysconfig.get_paths()
+    found = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return tuple(sorted({os.path.realpath(path) + os.sep for path in found}))
+
+
 class FrameRanks:
     """The ranks of the code of stack frames, found once for each code object.
 
@@ -152,10 +161,8 @@ class FrameRanks:
         self.known: dict[int, int] = {}
         self._codes: list[CodeType] = []
         self._learning: set[int] = set()
-        paths = sysconfig.get_paths()
-        libraries = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
         self._own = (FOLDER + os.sep,)
-        self._libraries = tuple(sorted({os.path.realpath(path) + os.sep for path in libraries}))
+        self._libraries = _library_folders()
 
     def learn(self, code: CodeType) -> int:
         """Find the rank of a code object that is not in `known`."""
