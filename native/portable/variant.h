@@ -12,6 +12,7 @@
 #include "elementwise_kernel.h"
 #include "fft_kernel.h"
 #include "gemm_kernel.h"
+#include "lstm_kernel.h"
 #include "norm_kernel.h"
 #include "optimizer_kernel.h"
 #include "pairs_kernel.h"

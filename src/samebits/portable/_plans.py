@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits._runtime.frames import calling_frame
-from samebits._torch.portable import can_decompose, function_of
-from samebits.portable import ops
+from samebits._torch import own_ops
+from samebits._torch.portable import can_decompose, function_of, name_of
+from samebits.portable import lstm_layers, ops
 from samebits.portable._collectives import NAMESPACES, collective_plan
 from samebits.portable._complex import complex_plan
 from samebits.portable._exact import SPARSE, Condition, base_name, exactness_of
@@ -55,7 +56,7 @@ Plan = Callable[[tuple[Any, ...], dict[str, Any], Any], Any]
 """A function of the arguments, those by name, and what to enter around the parts of composite ops."""
 
 Families = tuple[Any, ...]
-_PASSING_NAMESPACES = frozenset({"profiler"})
+_PASSING_NAMESPACES = frozenset({"profiler", own_ops.NAMESPACE})
 _PASSING_OPS = frozenset(  # of `fully_shard`: they copy into and out of the buffers that are sent
     f"fsdp.{name}.default"
     for name in ("all_gather_copy_in", "chunk_cat", "chunk_cat_mixed_dtype", "split_with_sizes_copy")
@@ -109,7 +110,7 @@ def plan_of(op: Any, families: Families) -> Plan:
     if handler is not None:
         rest = handled(op, handler, low_handlers(families)[op], integers=exactness.integers)
     else:
-        rest = decomposed(op) if can_decompose(op) else _written_or_refused(op, families)
+        rest = _of_others(op) if can_decompose(op) else _written_or_refused(op, families)
         if exactness.integers:
             rest = _integers_passed(op, rest)
     if exactness.floats and exactness.condition is not None:
@@ -119,6 +120,18 @@ def plan_of(op: Any, families: Families) -> Plan:
 
 def _passed_on(op: Any) -> Plan:
     return lambda args, kwargs, mode: op(*args, **kwargs)  # noqa: ARG005 - of every plan
+
+
+def _of_others(op: Any) -> Plan:
+    """Return the plan of an op that torch makes of others. An LSTM comes here whole in inference mode."""
+    if name_of(op) != f"aten::{lstm_layers.OP}":
+        return decomposed(op)
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        with mode:
+            return lstm_layers.run_or(lambda: op.decompose(*args, **kwargs), *args, **kwargs)
+
+    return run
 
 
 def _for_each(op: Any, plan: Plan) -> Plan:

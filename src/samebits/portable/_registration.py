@@ -16,6 +16,7 @@ import torch
 from samebits._runtime.patching import Patches
 from samebits._torch.dispatch_key import Registrations, composite_ops, factory_ops, inside, ops_taken_apart
 from samebits._torch.portable import op_named
+from samebits.portable import lstm_layers
 from samebits.portable._exact import COMPUTED_FACTORIES, base_of, passing_ops
 from samebits.portable._native_ops import native_kernel, native_ops, switch
 from samebits.portable._plans import Plans
@@ -23,6 +24,8 @@ from samebits.portable._refusals import refuse_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+LSTM = f"aten::{lstm_layers.OP}"
 
 
 class Registration:
@@ -59,6 +62,7 @@ def register() -> Registrations:
         if base_of(name) in COMPUTED_FACTORIES:
             registrations.set_factory(name, _kernel(name))
     registrations.set_on_devices(_refuse_device)
+    registrations.set(LSTM, _kernel(LSTM))  # which torch would make of others before it comes here
     for name in native_ops():
         registrations.set(name, native_kernel(name, _kernel(name)))
     return registrations

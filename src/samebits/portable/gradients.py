@@ -27,6 +27,7 @@ from samebits._torch.autograd_kernels import (
     one_level_function,
     op_named,
 )
+from samebits.portable import lstm_layers
 from samebits.portable._dispatch import is_portable
 from samebits.portable._exact import base_name
 from samebits.portable.determinant_gradients import determinant_kernels
@@ -122,7 +123,10 @@ def own_gradients() -> AutogradKernels:
     in_place = {_in_place(name): _writing_kernel(name) for name in _IN_PLACE}
     others = graph_kernels() | product_kernels() | mask_kernels() | determinant_kernels()
     return AutogradKernels(
-        kernels | in_place | {name: _unless_plain(kernel) for name, kernel in others.items()}
+        kernels
+        | in_place
+        | {name: _unless_plain(kernel) for name, kernel in others.items()}
+        | {lstm_layers.OP: _if_portable(lstm_layers.run_or)}
     )
 
 
@@ -131,6 +135,15 @@ def _unless_plain(kernel: Kernel) -> Kernel:
 
     def run(otherwise: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
         return kernel(otherwise, *args, **kwargs) if _is_ours(args) else otherwise()
+
+    return run
+
+
+def _if_portable(kernel: Kernel) -> Kernel:
+    """Return a kernel that is run in portable mode."""
+
+    def run(otherwise: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+        return kernel(otherwise, *args, **kwargs) if is_portable() else otherwise()
 
     return run
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from samebits._reader import Kernel
 
-ABI = 4
+ABI = 5
 BACKEND_VARIABLE = variable_names.PORTABLE_BACKEND
 REFERENCE = "reference"
 """The value of that variable that asks for no C kernels."""
@@ -65,6 +65,8 @@ class Kernels:
         self.group_norm_gradient = self._bind(p.GroupNormGradient)
         self.layer_norm = self._bind(p.LayerNorm)
         self.layer_norm_weights = self._bind(p.LayerNormWeights)
+        self.lstm = self._bind(p.Lstm)
+        self.lstm_gradient = self._bind(p.LstmGradient)
         self.optimizer = self._bind(p.Optimizer)
         self.pairs = self._bind(p.Pairs)
         self.random = self._bind(p.Random)
