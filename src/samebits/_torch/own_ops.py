@@ -37,6 +37,10 @@ class OwnOps:
                 self._library = self._define()
         return getattr(getattr(torch.ops, NAMESPACE), name).default
 
+    def kernel_of(self, op: Any) -> Callable[..., Any]:
+        """Return the function of one of these ops."""
+        return next(kernel for schema, kernel in self._kernels.items() if schema.startswith(f"{op._opname}("))
+
     def _define(self) -> Any:
         make: Any = torch.library.Library
         library = make(NAMESPACE, "FRAGMENT")

@@ -10,7 +10,7 @@ import torch
 
 from samebits._runtime.frames import calling_frame
 from samebits._torch import own_ops
-from samebits._torch.portable import can_decompose, function_of, name_of
+from samebits._torch.portable import can_decompose, function_of, name_of, parts_of
 from samebits.portable import lstm_layers, ops
 from samebits.portable._collectives import NAMESPACES, collective_plan
 from samebits.portable._complex import complex_plan
@@ -48,6 +48,7 @@ from samebits.portable._scan import (
     quick_scan,
     with_zeros,
 )
+from samebits.portable.lstm_ops import lstm_ops
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -56,7 +57,7 @@ Plan = Callable[[tuple[Any, ...], dict[str, Any], Any], Any]
 """A function of the arguments, those by name, and what to enter around the parts of composite ops."""
 
 Families = tuple[Any, ...]
-_PASSING_NAMESPACES = frozenset({"profiler", own_ops.NAMESPACE})
+_PASSING_NAMESPACES = frozenset({"profiler"})
 _PASSING_OPS = frozenset(  # of `fully_shard`: they copy into and out of the buffers that are sent
     f"fsdp.{name}.default"
     for name in ("all_gather_copy_in", "chunk_cat", "chunk_cat_mixed_dtype", "split_with_sizes_copy")
@@ -99,7 +100,7 @@ def plan_of(op: Any, families: Families) -> Plan:
     if namespace in NAMESPACES:
         return collective_plan(op)
     if namespace != "aten":
-        return decomposed(op) if can_decompose(op) else _refused(op)
+        return _of_other_namespace(op, namespace)
     exactness = exactness_of(op)
     handler = handlers(families).get(op)
     single = None if handler is not None else single_op(op)
@@ -126,12 +127,20 @@ def _of_others(op: Any) -> Plan:
     """Return the plan of an op that torch makes of others. An LSTM comes here whole in inference mode."""
     if name_of(op) != f"aten::{lstm_layers.OP}":
         return decomposed(op)
+    parts = parts_of(op)
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
         with mode:
-            return lstm_layers.run_or(lambda: op.decompose(*args, **kwargs), *args, **kwargs)
+            return lstm_layers.run_or(lambda: parts(*args, **kwargs), *args, **kwargs)
 
     return run
+
+
+def _of_other_namespace(op: Any, namespace: str) -> Plan:
+    if namespace == own_ops.NAMESPACE:
+        compute = lstm_ops().kernel_of(op)
+        return lambda args, kwargs, mode: compute(*args, **kwargs)  # noqa: ARG005 - of every plan
+    return decomposed(op) if can_decompose(op) else _refused(op)
 
 
 def _for_each(op: Any, plan: Plan) -> Plan:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
+from samebits.portable._tensors import REAL
 from samebits.portable.backends import backend_of
 
 if TYPE_CHECKING:
@@ -138,7 +139,10 @@ def _dense_slopes(slopes: Slopes) -> Slopes:
 
 
 def _check(x: Tensor, layer: Layer) -> None:
-    """Check the sizes, since a kernel would read other memory."""
+    """Check the dtypes and sizes, since a kernel would read other memory."""
+    tensors = [each for each in (x, *layer[:4]) if each is not None]
+    if x.dtype not in REAL or any(each.dtype is not x.dtype or not each.is_cpu for each in tensors):
+        raise RuntimeError(f"the steps of an LSTM got {[str(each.dtype) for each in tensors]}")
     steps, batch, gates = x.shape
     size = gates // 4
     bias = layer.bias is None or layer.bias.shape == (gates,)
@@ -152,7 +156,10 @@ def _check_course(course: Course, slopes: Slopes) -> None:
     shape, last = course.cells.shape, course.cells.shape[1:]
     wanted = ((*shape[:2], 4 * shape[2]), shape, shape)
     given = ((slopes.out, shape), (slopes.last_out, last), (slopes.last_cell, last))
-    if [each.shape for each in course] != list(wanted) or any(
-        each is not None and each.shape != size for each, size in given
+    if [(each.shape, each.dtype) for each in course] != [
+        (size, course.gates.dtype) for size in wanted
+    ] or any(
+        each is not None and (each.shape != size or each.dtype is not course.gates.dtype)
+        for each, size in given
     ):
         raise RuntimeError("the gradients, gates and cell states of an LSTM do not go together")
