@@ -40,8 +40,10 @@ static char *out_at(const attention_job *job, int64_t head, int64_t position) {
 
 static void multiply(attention_job *job, const int64_t size[3], const void *a, const int64_t a_steps[2], const void *b,
                      const int64_t b_steps[2], void *c, int64_t c_row) {
-    const sbp_product p = {job->p->is_f64, 1, size[0], size[1], size[2], {0, 0, a, a_steps[0], a_steps[1], 0},
-                           {0, 0, b, b_steps[0], b_steps[1], 0}, c, c_row, 1, 0, {1, 1, 0, 0, 0, 0}};
+    const sbp_product p = {.is_f64 = job->p->is_f64, .batches = 1, .m = size[0], .n = size[1], .k = size[2],
+                           .a = {.data = a, .line = a_steps[0], .k = a_steps[1]},
+                           .b = {.data = b, .line = b_steps[0], .k = b_steps[1]},
+                           .c = c, .c_row = c_row, .c_column = 1, .epilogue = {.alpha = 1}};
     if (sbp_multiply_part(&p, 0, 0, size[0], 0, size[1]))
         __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
 }

@@ -1,5 +1,6 @@
 #include "gemm.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "isa.h"
@@ -35,11 +36,14 @@ typedef struct {
     const void *context_a, *context_b;
     int64_t batch, m_from, m_to, n_from, n_to;
     int64_t width_a, width_b; /* of panels */
+    int64_t k_block;
     char *packed_a, *packed_b;
     int keeps_b, reads_b; /* packed columns serve several blocks of rows; columns are read where they are */
 } work;
 
-static const sbp_gemm_kernels *kernels_of(const sbp_product *p) { return p->is_f64 ? gemm_now()->f64 : gemm_now()->f32; }
+static const sbp_gemm_kernels *kernels_for(int64_t is_f64) { return is_f64 ? gemm_now()->f64 : gemm_now()->f32; }
+
+static const sbp_gemm_kernels *kernels_of(const sbp_product *p) { return kernels_for(p->is_f64); }
 
 static char *c_at(const work *w, int64_t i, int64_t j) {
     const sbp_product *p = w->p;
@@ -58,14 +62,14 @@ static void copy_tile(int64_t size, int64_t rows, int64_t columns, char *to, int
 
 static void do_chains(const work *w, sbp_tile tile, int64_t k, const char *a, const char *b, int64_t b_row, char *c,
                       int64_t c_row, int first, int64_t rows, int64_t row_bytes) {
-    const int64_t size = w->kernels->size;
+    const int64_t size = w->kernels->size, block = w->k_block;
     for (int64_t i = 0; i < rows; i++) /* it is needed after the first block only */
         for (int64_t at = 0; at < row_bytes; at += 64)
             PREFETCH(c + i * c_row * size + at);
-    for (; k > 0; k -= SBP_K_BLOCK, first = 0) {
-        tile(least(k, SBP_K_BLOCK), a, w->width_a, b, b_row, c, c_row, first);
-        a += size * SBP_K_BLOCK * w->width_a;
-        b += size * SBP_K_BLOCK * b_row;
+    for (; k > 0; k -= block, first = 0) {
+        tile(least(k, block), a, w->width_a, b, b_row, c, c_row, first);
+        a += size * block * w->width_a;
+        b += size * block * b_row;
     }
 }
 
@@ -92,12 +96,19 @@ static void do_tile(const work *w, int64_t k, const char *a, const char *b, int6
 static void do_panel(const work *w, int64_t k, const char *b, int64_t b_row, int64_t m_from, int64_t m_to, int64_t j,
                      int64_t columns, int first) {
     const int64_t size = w->kernels->size, panel = size * w->width_a * k;
-    const int64_t step = columns % w->kernels->lanes || w->p->c_column != 1 ? k : SBP_K_BLOCK;
+    const int64_t blocks = SBP_K_BLOCK / w->k_block * w->k_block; /* as many as are about as long as the usual one */
+    const int64_t step = columns % w->kernels->lanes || w->p->c_column != 1 ? k : blocks;
     for (int64_t from = 0; from < k; from += step, b += step * b_row * size, first = 0) {
         const char *a = w->packed_a + from * size * w->width_a;
         for (int64_t i = m_from; i < m_to; i += w->width_a, a += panel)
             do_tile(w, least(step, k - from), a, b, b_row, i, least(w->width_a, m_to - i), j, columns, first);
     }
+}
+
+static int64_t panel_bytes(const sbp_product *p, int64_t width) { return kernels_of(p)->size * (p->k * width + SLACK); }
+
+static const char *packed_column(const work *w, int64_t j, int64_t k) {
+    return w->b.panels + j / w->width_b * panel_bytes(w->p, w->width_b) + w->kernels->size * k * w->width_b;
 }
 
 static void do_block(const work *w, int64_t k_from, int64_t k_to, int64_t m_from, int64_t m_to, int64_t n_from,
@@ -108,6 +119,10 @@ static void do_block(const work *w, int64_t k_from, int64_t k_to, int64_t m_from
     char *b = w->packed_b;
     for (int64_t j = n_from; j < n_to; j += w->width_b) {
         const int64_t columns = least(w->width_b, n_to - j);
+        if (w->b.panels) {
+            do_panel(w, k, packed_column(w, j, k_from), w->width_b, m_from, m_to, j, columns, !k_from);
+            continue;
+        }
         if (w->reads_b && columns % g->lanes == 0) {
             const char *data =
                 (const char *)w->b.data + g->size * (w->batch * w->b.batch + k_from * w->b.k + j * w->b.line);
@@ -130,13 +145,16 @@ static void zero(const work *w) {
 
 static int has_epilogue(const sbp_product *p) { return p->epilogue.self || p->epilogue.alpha != 1; }
 
+static int64_t k_panel(int64_t k_block) { return SBP_K_PANEL / k_block * k_block; }
+
 static void do_work(const work *w, int64_t m_block, int64_t n_block) {
     const sbp_product *p = w->p;
+    const int64_t panel = k_panel(w->k_block);
     for (int64_t n = w->n_from; n < w->n_to; n += n_block) {
         const int64_t n_to = least(n + n_block, w->n_to);
-        for (int64_t k = 0; k < p->k; k += SBP_K_PANEL)
+        for (int64_t k = 0; k < p->k; k += panel)
             for (int64_t m = w->m_from; m < w->m_to; m += m_block)
-                do_block(w, k, least(k + SBP_K_PANEL, p->k), m, least(m + m_block, w->m_to), n, n_to);
+                do_block(w, k, least(k + panel, p->k), m, least(m + m_block, w->m_to), n, n_to);
     }
     if (!p->k)
         zero(w);
@@ -151,21 +169,22 @@ static int is_read_in_place(const sbp_operand *b, int64_t rows, int64_t size) {
 
 int sbp_multiply_part(const sbp_product *p, int64_t batch, int64_t m_from, int64_t m_to, int64_t n_from, int64_t n_to) {
     const sbp_gemm_kernels *g = kernels_of(p);
-    const int64_t m = m_to - m_from, n = n_to - n_from, k = least(p->k, SBP_K_PANEL);
+    const int64_t m = m_to - m_from, n = n_to - n_from, k_block = p->k_block ? p->k_block : SBP_K_BLOCK;
+    const int64_t k = least(p->k, k_panel(k_block));
     if (m <= 0 || n <= 0)
         return 0;
     work w = {.p = p, .kernels = g, .a = p->a, .b = p->b, .pack_a = p->a.pack, .pack_b = p->b.pack,
-              .context_a = p->a.context, .context_b = p->b.context, .batch = batch,
+              .context_a = p->a.context, .context_b = p->b.context, .batch = batch, .k_block = k_block,
               .m_from = m_from, .m_to = m_to, .n_from = n_from, .n_to = n_to};
     if (!w.pack_a)
         w.pack_a = g->pack, w.context_a = &w.a;
     if (!w.pack_b)
         w.pack_b = g->pack, w.context_b = &w.b, w.reads_b = is_read_in_place(&w.b, m, g->size);
     w.width_a = up(m, up(m, g->rows)); /* tiles of about the same height */
-    w.width_b = g->lanes * least(g->vectors, up(n, g->lanes));
+    w.width_b = w.b.panels ? w.b.width : g->lanes * least(g->vectors, up(n, g->lanes));
     const int64_t row_bytes = w.width_a * k * g->size;
     const int64_t m_block = w.width_a * (row_bytes ? 1 + A_BYTES / row_bytes : up(m, w.width_a));
-    w.keeps_b = m > m_block;
+    w.keeps_b = m > m_block && !w.b.panels;
     const int64_t n_block = w.keeps_b ? w.width_b * (1 + B_BYTES / (w.width_b * k * g->size)) : n;
     const int64_t kept_b = w.keeps_b ? w.width_b * up(least(n, n_block), w.width_b) : w.width_b;
     w.packed_a = sbp_scratch(SBP_SCRATCH_A, (size_t)(g->size * (w.width_a * up(least(m, m_block), w.width_a) * k + SLACK)));
@@ -175,6 +194,25 @@ int sbp_multiply_part(const sbp_product *p, int64_t batch, int64_t m_from, int64
     do_work(&w, m_block, n_block);
     return 0;
 }
+
+/* ---- Packing once ---- */
+
+void *sbp_pack_columns(sbp_product *p) {
+    const sbp_gemm_kernels *g = kernels_of(p);
+    const int64_t width = g->lanes * least(g->vectors, up(p->n, g->lanes)), bytes = panel_bytes(p, width);
+    char *panels = malloc((size_t)(up(p->n, width) * bytes));
+    if (!panels)
+        return NULL;
+    for (int64_t j = 0; j < p->n; j += width)
+        g->pack(&p->b, 0, 0, p->k, j, least(j + width, p->n), width, panels + j / width * bytes);
+    p->b.panels = panels;
+    p->b.width = width;
+    return panels;
+}
+
+sbp_pack sbp_pack_of_matrix(int64_t is_f64) { return kernels_for(is_f64)->pack; }
+
+int64_t sbp_tile_rows(int64_t is_f64) { return kernels_for(is_f64)->rows; }
 
 /* ---- On several threads ---- */
 

@@ -19,7 +19,7 @@
  * `width` away from the first line of the caller's share, not of the matrix; only the last panel may have fewer lines
  * than `width`: its other lines do not matter, but should be zeros. `out` has room for 64 elements more than the panels,
  * which may be overwritten. It may be called by several threads at once, and several times for the same panel.
- * k_to - k_from is at most SBP_K_PANEL; k_from is a multiple of it. */
+ * k_to - k_from is at most SBP_K_PANEL; k_from is a multiple of it, or of the most blocks of k_block that fit into it. */
 typedef void (*sbp_pack)(const void *context, int64_t batch, int64_t k_from, int64_t k_to, int64_t from, int64_t to,
                          int64_t width, void *out);
 
@@ -30,6 +30,8 @@ typedef struct {
     const void *context; /* of pack */
     const void *data;
     int64_t line, k, batch; /* strides in elements */
+    const char *panels;     /* NULL, or all of it as sbp_pack_columns left it */
+    int64_t width;          /* of these panels */
 } sbp_operand;
 
 /* The scaling of each product, as "Contractions" says: product * alpha + self * beta. For none: alpha 1, self
@@ -40,13 +42,15 @@ typedef struct {
     int64_t row, column, batch;
 } sbp_epilogue;
 
-/* c overlaps no operand. c_column is 1 in the fast case. */
+/* c overlaps no operand. c_column is 1 in the fast case. `k_block`: how many k a chain has, at most SBP_K_BLOCK; 0 stands
+ * for that. */
 typedef struct {
     int64_t is_f64, batches, m, n, k;
     sbp_operand a, b;
     void *c;
     int64_t c_row, c_column, c_batch; /* strides in elements */
     sbp_epilogue epilogue;
+    int64_t k_block;
 } sbp_product;
 
 /* The product, on as many threads as are allowed: 0, or SBP_NO_MEMORY with c undefined. */
@@ -55,6 +59,16 @@ int sbp_multiply(const sbp_product *p);
 /* The same for rows m_from .. m_to-1 and columns n_from .. n_to-1 of one matrix of the batch, on the calling thread
  * (inside a caller's own sharing out). */
 int sbp_multiply_part(const sbp_product *p, int64_t batch, int64_t m_from, int64_t m_to, int64_t n_from, int64_t n_to);
+
+/* Packs operand b, a matrix, once for all products that p is used for with another a and c. Returns the memory, which is
+ * to be freed after them, or NULL without memory. */
+void *sbp_pack_columns(sbp_product *p);
+
+/* What packs matrices: its context is an sbp_operand with strides. */
+sbp_pack sbp_pack_of_matrix(int64_t is_f64);
+
+/* Rows of the largest tile: rows are best shared out among threads in multiples of it. */
+int64_t sbp_tile_rows(int64_t is_f64);
 
 /* ---- What a variant gives ---- */
 

@@ -101,6 +101,24 @@
     X(whole, kind) X(whole, is_f64) X(in, a) X(in, b) X(in, mean) X(out, out) X(whole, reduced)                       \
     X(whole, axes) X(extents, extents)
 
+/* All contiguous: x and gates (steps, batch, 4 size); out, cells and tanh_cells (steps, batch, size); the weight
+ * (4 size, size); first states (batch, size). `is_reversed`: from the last step to the first. `keeps`: else gates, cells
+ * and tanh_cells are of one step, which is the last one at the end. `bias` may be missing. */
+#define SBP_FIELDS_lstm(X)                                                                                            \
+    X(whole, is_f64) X(whole, is_reversed) X(whole, keeps) X(whole, steps) X(whole, batch) X(whole, size)             \
+    X(in, x) X(in, weight) X(in, bias) X(in, first_out) X(in, first_cell)                                             \
+    X(out, out) X(out, gates) X(out, cells) X(out, tanh_cells)
+
+/* From what `lstm` read and kept; its results are computed anew. `course`: gates, cells and tanh_cells. `slopes`: of out, of
+ * the last output, of the last cell state; at least one is there. `of_out_strides`: of steps and samples, and 1. The
+ * gradients of weight and bias may be missing. `of_first_out` is memory that is needed in any case, but holds a gradient
+ * at the end only if that is wanted. */
+#define SBP_FIELDS_lstm_gradient(X)                                                                                   \
+    X(whole, is_f64) X(whole, is_reversed) X(whole, steps) X(whole, batch) X(whole, size) X(whole, wants_first_out)   \
+    X(in, weight) X(in, first_out) X(in, first_cell) X(three_in, course) X(three_in, slopes)                          \
+    X(three_whole, of_out_strides)                                                                                    \
+    X(out, of_x) X(out, of_weight) X(out, of_bias) X(out, of_first_out) X(out, of_first_cell)
+
 /* Strides are those of n, m and c. `bad` (int64) becomes whether an index is no row. `skip`: the index -1 is left out. */
 #define SBP_FIELDS_accumulate(X)                                                                                      \
     X(whole, is_f64) X(whole, kind) X(out, out) X(in, src) X(in, indices) X(whole, batch) X(whole, rows)                \
@@ -189,8 +207,8 @@ typedef struct {
 #define SBP_KERNELS(X)                                                                                                \
     X(accumulate) X(activation) X(attention) X(batch_norm) X(batch_norm_gradient) X(channel_norm) X(cholesky) X(conv) \
     X(conv_weight) X(elementwise_binary) X(elementwise_unary) X(fft) X(gemm) X(group_norm) X(group_norm_gradient)     \
-    X(householder) X(jacobi) X(layer_norm) X(layer_norm_weights) X(lu) X(optimizer) X(pairs) X(random) X(reduce)      \
-    X(reflections) X(scan) X(softmax) X(sqrt) X(triangular) X(window)
+    X(householder) X(jacobi) X(layer_norm) X(layer_norm_weights) X(lstm) X(lstm_gradient) X(lu) X(optimizer)          \
+    X(pairs) X(random) X(reduce) X(reflections) X(scan) X(softmax) X(sqrt) X(triangular) X(window)
 
 #define SBP_MEMBER_whole(name) int64_t name;
 #define SBP_MEMBER_real(name) double name;

@@ -14,6 +14,7 @@
 #include "gemm_kernel.h"
 #include "jacobi_kernel.h"
 #include "linalg_kernel.h"
+#include "lstm_kernel.h"
 #include "norm_kernel.h"
 #include "optimizer_kernel.h"
 #include "pairs_kernel.h"

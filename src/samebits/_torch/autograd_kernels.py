@@ -176,6 +176,19 @@ def has_tangent(tensor: torch.Tensor) -> bool:
     return forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None
 
 
+def in_transform() -> bool:
+    """Tell whether this thread runs a function that `torch.func` transforms."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def is_wrapped(tensor: torch.Tensor | None) -> bool:
+    """Tell whether it is a tensor of such a function, or of a batch of gradients."""
+    functorch: Any = torch._C._functorch
+    return tensor is not None and (
+        functorch.is_functorch_wrapped_tensor(tensor) or functorch.is_legacy_batchedtensor(tensor)
+    )
+
+
 def modes_of_thread() -> list[Any]:
     """Return the dispatch modes that this thread has entered, the outermost first."""
     return [torch._C._get_dispatch_stack_at(at) for at in range(torch._C._len_torch_dispatch_stack())]

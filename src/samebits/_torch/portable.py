@@ -8,6 +8,7 @@ never with other bits.
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,20 @@ def is_mutable(op: Any) -> bool:
 def can_decompose(op: Any) -> bool:
     """Tell if torch makes an op of others by `op.decompose`; no where torch does not say (then refused)."""
     return bool(getattr(op, "_can_decompose", bool)())
+
+
+def parts_of(op: Any) -> Callable[..., Any]:
+    """Return the function that makes an op of others, torch's own in C++ where there is one.
+
+    `op.decompose` may be a Python function that does not do the same: that of recurrent layers leaves dropout
+    out (torch/_decomp/decompositions.py, 2.13.0).
+    """
+    key: Any = torch._C._dispatch_key_parse("CompositeImplicitAutograd")
+    in_key = getattr(op, "_op_dk", None)
+    if in_key is None or not torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key):
+        whole: Callable[..., Any] = op.decompose
+        return whole
+    return functools.partial(in_key, key)
 
 
 def function_of(op: Any) -> Callable[..., Any]:

@@ -22,6 +22,7 @@ from samebits._torch.portable import (
     is_mutable,
     outside_modes,
     overload_name,
+    parts_of,
     returns_nothing,
     schema_name,
     tracer,
@@ -265,10 +266,11 @@ def all_bits_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
 
 def decomposed(op: Any) -> Callable[..., Any]:
     """Return the plan of an op that consists of others, which come to portable mode one by one."""
+    parts = parts_of(op)
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
         with mode:
-            return op.decompose(*args, **kwargs)
+            return parts(*args, **kwargs)
 
     return run
 

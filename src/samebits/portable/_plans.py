@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits._runtime.frames import calling_frame
-from samebits._torch.portable import can_decompose, function_of, name_of
+from samebits._torch import own_ops
+from samebits._torch.portable import can_decompose, function_of, name_of, parts_of
 from samebits.portable import ops
 from samebits.portable._collectives import NAMESPACES, collective_plan
 from samebits.portable._complex import complex_plan
@@ -48,8 +49,8 @@ from samebits.portable._scan import (
     quick_scan,
     with_zeros,
 )
-from samebits.portable.cross_entropy import NAME as CROSS_ENTROPY
-from samebits.portable.cross_entropy import cross_entropy
+from samebits.portable._whole_ops import WHOLE_OPS
+from samebits.portable.lstm_ops import lstm_ops
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -99,7 +100,8 @@ def plan_of(op: Any, families: Families) -> Plan:
     name = name_of(op)
     if is_early(name):
         return _refused(op)
-    return _cross_entropy(op) if name == f"aten::{CROSS_ENTROPY}" else _plan_in_aten(op, families)
+    whole = WHOLE_OPS.get(name.removeprefix("aten::"))
+    return _plan_in_aten(op, families) if whole is None else _whole(op, whole)
 
 
 def _plan_elsewhere(op: Any) -> Plan:
@@ -108,6 +110,8 @@ def _plan_elsewhere(op: Any) -> Plan:
         return _passed_on(op)
     if namespace in NAMESPACES:
         return collective_plan(op)
+    if namespace == own_ops.NAMESPACE:
+        return _own(op)
     return decomposed(op) if can_decompose(op) and not _is_of_library(op) else _refused(op)
 
 
@@ -135,14 +139,19 @@ def _is_of_library(op: Any) -> bool:
     return name_of(op) in early_ops()
 
 
-def _cross_entropy(op: Any) -> Plan:
-    """Return the plan of cross entropy, which comes here in inference mode: else autograd has its kernel."""
+def _whole(op: Any, compute: Callable[..., Any]) -> Plan:
+    parts = parts_of(op)
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
         with mode:
-            return cross_entropy(lambda: op.decompose(*args, **kwargs), *args, **kwargs)
+            return compute(lambda: parts(*args, **kwargs), *args, **kwargs)
 
     return run
+
+
+def _own(op: Any) -> Plan:
+    compute = lstm_ops().kernel_of(op)
+    return lambda args, kwargs, mode: compute(*args, **kwargs)  # noqa: ARG005 - of every plan
 
 
 def _passed_on(op: Any) -> Plan:

@@ -21,7 +21,7 @@ from samebits.portable._exact import COMPUTED_FACTORIES, base_of, passing_ops
 from samebits.portable._native_ops import native_kernel, native_ops, switch
 from samebits.portable._plans import Plans
 from samebits.portable._refusals import refuse_tensor
-from samebits.portable.cross_entropy import NAME as CROSS_ENTROPY
+from samebits.portable._whole_ops import WHOLE_OPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,7 +61,8 @@ def register() -> Registrations:
         if base_of(name) in COMPUTED_FACTORIES:
             registrations.set_factory(name, _Kernel(name))
     registrations.set_on_devices(_refuse_device)
-    registrations.set(f"aten::{CROSS_ENTROPY}", _Kernel(f"aten::{CROSS_ENTROPY}"))
+    for name in WHOLE_OPS:
+        registrations.set(f"aten::{name}", _Kernel(f"aten::{name}"))
     for name in native_ops():
         registrations.set(name, native_kernel(name, _Kernel(name)))
     return registrations

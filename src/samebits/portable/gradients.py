@@ -29,8 +29,7 @@ from samebits._torch.autograd_kernels import (
 )
 from samebits.portable._dispatch import is_portable
 from samebits.portable._exact import base_name
-from samebits.portable.cross_entropy import NAME as CROSS_ENTROPY
-from samebits.portable.cross_entropy import cross_entropy
+from samebits.portable._whole_ops import WHOLE_OPS
 from samebits.portable.determinant_gradients import determinant_kernels
 from samebits.portable.graph_gradients import graph_kernels
 from samebits.portable.mask_gradients import mask_kernels
@@ -123,12 +122,10 @@ def own_gradients() -> AutogradKernels:
     kernels = {name: _kernel(name, formula) for name, formula in _FORMULAS.items()}
     in_place = {_in_place(name): _writing_kernel(name) for name in _IN_PLACE}
     others = graph_kernels() | product_kernels() | mask_kernels() | determinant_kernels()
-    others = {name: _unless_plain(kernel) for name, kernel in others.items()}
-    return AutogradKernels(kernels | in_place | others | {CROSS_ENTROPY: _cross_entropy})
-
-
-def _cross_entropy(otherwise: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
-    return cross_entropy(otherwise, *args, **kwargs) if is_portable() else otherwise()
+    whole = {name: _if_portable(run) for name, run in WHOLE_OPS.items()}
+    return AutogradKernels(
+        kernels | in_place | {name: _unless_plain(kernel) for name, kernel in others.items()} | whole
+    )
 
 
 def _unless_plain(kernel: Kernel) -> Kernel:
@@ -136,6 +133,15 @@ def _unless_plain(kernel: Kernel) -> Kernel:
 
     def run(otherwise: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
         return kernel(otherwise, *args, **kwargs) if _is_ours(args) else otherwise()
+
+    return run
+
+
+def _if_portable(kernel: Kernel) -> Kernel:
+    """Return a kernel that is run in portable mode."""
+
+    def run(otherwise: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+        return kernel(otherwise, *args, **kwargs) if is_portable() else otherwise()
 
     return run
 

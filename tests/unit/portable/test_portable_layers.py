@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from ways import in_all_ways
 
 import samebits.portable
 
@@ -67,6 +68,21 @@ def test_layers_agree_with_torch(name):
     torch.testing.assert_close(ours, plain, rtol=1e-9, atol=1e-10)
     if name != "encoder":  # which leaves padded places out in inference, when its short cut is on
         assert torch.equal(inferred, ours[0])
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_dropout_is_the_same_in_inference_mode(kind):
+    layer, x = kind(3, 4, 3, dropout=0.5), torch.randn(2, 5, 3)
+
+    def run():
+        torch.manual_seed(1)
+        return [layer(x)[0].detach()]
+
+    found = set(in_all_ways(run))
+    with torch.inference_mode():
+        found |= set(in_all_ways(run))
+    assert len(found) == 1
+    assert not torch.equal(run()[0], layer.eval()(x)[0])
 
 
 def test_short_cuts_are_back_afterwards():

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from samebits.portable.kernels.fourier import Stages, Transform
     from samebits.portable.kernels.jacobi import Problem
     from samebits.portable.kernels.linalg import Reflections
+    from samebits.portable.kernels.lstm import Course, Gradients, Layer, Slopes
     from samebits.portable.kernels.optimizer import AdamRule, Group, SgdRule
     from samebits.portable.kernels.random import Settings
     from samebits.portable.kernels.reductions import Windows
@@ -151,6 +152,12 @@ class Backend(Protocol):
         training: bool,
     ) -> None:
         """Compute the gradients of x (where wanted), weight and bias. x may be empty."""
+
+    def lstm(self, x: Tensor, layer: Layer, out: Tensor, course: Course) -> None:
+        """Compute `lstm.run`; all are contiguous, and the course has one step where it is not kept."""
+
+    def lstm_gradient(self, layer: Layer, course: Course, slopes: Slopes, out: Gradients) -> None:
+        """Compute `lstm.gradients`; all are contiguous, but for steps and samples of the slope of `out`."""
 
     def adam(self, rule: AdamRule, groups: Sequence[Group], scales: Sequence[tuple[float, float]]) -> None:
         """Take a step of Adam in place, on tensors of any strides; the gradients are only read."""

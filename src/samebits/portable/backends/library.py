@@ -69,6 +69,8 @@ class Kernels:
         self.jacobi = self._bind(linalg.Jacobi)
         self.layer_norm = self._bind(p.LayerNorm)
         self.layer_norm_weights = self._bind(p.LayerNormWeights)
+        self.lstm = self._bind(p.Lstm)
+        self.lstm_gradient = self._bind(p.LstmGradient)
         self.lu = self._bind(linalg.Lu)
         self.optimizer = self._bind(p.Optimizer)
         self.pairs = self._bind(p.Pairs)

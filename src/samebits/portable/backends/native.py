@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.backends.native_linalg import NativeLinalg
+from samebits.portable.backends.native_lstm import NativeLstm
 from samebits.portable.backends.native_norms import address
 from samebits.portable.kernels import activations, attention, elementwise, optimizer, reductions
 
@@ -44,7 +45,7 @@ _NO_MASK = (0, 0, 0, 0)
 _MAXIMIZE, _DECAY_GRADIENT, _AMSGRAD, _MOMENTUM, _FIRST_STEP, _NESTEROV = (1 << i for i in range(6))
 
 
-class NativeBackend(NativeLinalg):
+class NativeBackend(NativeLinalg, NativeLstm):
     """The backend that calls the C kernels.
 
     Args:

@@ -301,6 +301,48 @@ class LayerNormWeights(NamedTuple):
     n: int
 
 
+class Lstm(NamedTuple):
+    """The steps of one layer and direction; `keeps` tells whether the gates and cell states of all stay."""
+
+    is_f64: bool
+    is_reversed: bool
+    keeps: bool
+    steps: int
+    batch: int
+    size: int
+    x: Address
+    weight: Address
+    bias: Address
+    first_out: Address
+    first_cell: Address
+    out: Address
+    gates: Address
+    cells: Address
+    tanh_cells: Address
+
+
+class LstmGradient(NamedTuple):
+    """The gradients of `Lstm`: of weight and bias where they are not 0."""
+
+    is_f64: bool
+    is_reversed: bool
+    steps: int
+    batch: int
+    size: int
+    wants_first_out: bool
+    weight: Address
+    first_out: Address
+    first_cell: Address
+    course: Addresses
+    slopes: Addresses
+    of_out_strides: Three
+    of_x: Address
+    of_weight: Address
+    of_bias: Address
+    of_first_out: Address
+    of_first_cell: Address
+
+
 class Optimizer(NamedTuple):
     """A step of Adam or SGD over some tensors."""
 

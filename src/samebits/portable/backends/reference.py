@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from samebits.portable._tensors import as_array, as_tensor
+from samebits.portable.backends.reference_lstm import ReferenceLstm
 from samebits.portable.kernels.fourier import Kind as Fourier
 from samebits.portable.kernels.optimizer import write_back
 from samebits.portable.kernels.random import Kind
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from samebits.portable.reference.fma import Array
 
 
-class ReferenceBackend:
+class ReferenceBackend(ReferenceLstm):
     """The backend that computes with the reference. Every method is as `Backend` says."""
 
     name = "reference"

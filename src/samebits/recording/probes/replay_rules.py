@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from samebits._torch.own_ops import NAMESPACE as OURS
 from samebits.recording.replay_results import ReplaySummary, Skipped, SkipReason, Unrepeated
 
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 BUILT_IN = frozenset((
     "aten", "prims", "quantized", "_quantized", "sparse", "mkldnn", "onednn", "mkldnn_prepacked", "prepacked",
+    OURS,
 ))  # fmt: skip
-"""Namespaces of torch itself, whose ops do what their schemas say, and draw from torch's generators only."""
+"""Namespaces of torch, and ours: ops do what their schemas say, and draw from torch's generators only."""
 
 # They mark what the profiler shows.
 _PROFILER_NAMESPACES = frozenset(("profiler", "record_function"))

@@ -1,0 +1,49 @@
+"""Ops of samebits in torch's dispatcher, so that a dispatch mode sees them as it sees those of torch."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+NAMESPACE = "samebits"
+_KEY = "CPU"
+
+
+class OwnOps:
+    """Ops that are defined at their first use, and stay until the process ends.
+
+    Args:
+        kernels: the function of each, by its schema without the namespace.
+    """
+
+    def __init__(self, kernels: Mapping[str, Callable[..., Any]]) -> None:
+        self._kernels = dict(kernels)
+        self._lock = threading.Lock()
+        self._library: Any = None
+
+    def named(self, name: str) -> Any:
+        """Return an op.
+
+        Args:
+            name: without the namespace.
+        """
+        with self._lock:
+            if self._library is None:
+                self._library = self._define()
+        return getattr(getattr(torch.ops, NAMESPACE), name).default
+
+    def kernel_of(self, op: Any) -> Callable[..., Any]:
+        """Return the function of one of these ops."""
+        return next(kernel for schema, kernel in self._kernels.items() if schema.startswith(f"{op._opname}("))
+
+    def _define(self) -> Any:
+        make: Any = torch.library.Library
+        library = make(NAMESPACE, "FRAGMENT")
+        for schema, kernel in self._kernels.items():
+            library.impl(library.define(schema), kernel, _KEY)
+        return library
