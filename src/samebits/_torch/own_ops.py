@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -32,17 +30,18 @@ class OwnOps:
         Args:
             name: without the namespace.
         """
+        import torch
+
         with self._lock:
             if self._library is None:
-                self._library = self._define()
+                self._library = self._define(torch.library.Library)
         return getattr(getattr(torch.ops, NAMESPACE), name).default
 
     def kernel_of(self, op: Any) -> Callable[..., Any]:
         """Return the function of one of these ops."""
         return next(kernel for schema, kernel in self._kernels.items() if schema.startswith(f"{op._opname}("))
 
-    def _define(self) -> Any:
-        make: Any = torch.library.Library
+    def _define(self, make: Any) -> Any:
         library = make(NAMESPACE, "FRAGMENT")
         for schema, kernel in self._kernels.items():
             library.impl(library.define(schema), kernel, _KEY)

@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 from sentence_support import notes_of  # noqa: E402
 
 from samebits.recording.probes import ops  # noqa: E402
+from samebits.recording.probes.contents import Contents  # noqa: E402
 from samebits.recording.session import record  # noqa: E402
 from samebits.records.reader import RecordReader  # noqa: E402
 
@@ -68,17 +69,22 @@ def test_an_error_of_a_probe_is_noted_once_and_the_rest_is_recorded(tmp_path, ac
     assert kinds.count("step") >= 2
 
 
-@pytest.mark.parametrize("name", ["observe", "flatten_outputs"])
-def test_an_error_at_an_op_leaves_its_result_alone(tmp_path, monkeypatch, name):
+@pytest.mark.parametrize(
+    "names",
+    [[(Contents, "begin"), (Contents, "observe")], [(Contents, "finish"), (ops, "flatten_outputs")]],
+    ids=["before", "after"],
+)
+def test_an_error_at_an_op_leaves_its_result_alone(tmp_path, monkeypatch, names):
     """Each op runs once, whether looking at it fails before or after."""
 
-    def fails(*_):
+    def fails(*_, **__):
         raise ZeroDivisionError("not this one")
 
     x = torch.zeros(3)
     with record(tmp_path / "a.sbr", level="op") as path:
         with monkeypatch.context() as patch:
-            patch.setattr(ops, name, fails)
+            for owner, name in names:
+                patch.setattr(owner, name, fails)
             x.add_(1)
             values, _ = torch.ones(3).max(0)
         y = x * 2

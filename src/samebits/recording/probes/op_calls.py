@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from samebits._runtime.patching import Patches
 from samebits._runtime.processes import start_within
 from samebits._torch.core import current_node, is_random, mutated_arguments, sequence_peek
+from samebits._torch.own_ops import NAMESPACE as OURS
 from samebits.digest.native import load_module
 from samebits.recording._recorder import is_tensor
 from samebits.recording.probes.contents import UNFILLED
@@ -113,6 +114,7 @@ class MemoryMap:
 
 # What they return holds values from outside torch: Python, NumPy, a file.
 _SOURCES = ("aten::lift_fresh", "aten::lift", "aten::set_")
+_TRUSTED = ("aten::", f"{OURS}::")
 # Two tensors have one storage afterwards, and count its versions apart.
 _SHARES = "aten::set_"
 # What they return is their input under another name.
@@ -227,7 +229,7 @@ class OpSpec:
         writes: whether it writes to any argument.
         alias: whether its output is its input under another name.
         source: whether its output's contents come from outside torch.
-        trusted: whether it is one of torch's own, which write only to what their schemas say.
+        trusted: whether it is one of torch's own or of ours, which write only to what their schemas say.
         births: whether outputs that share no input's storage are new ones, filled by the op.
         special: whether it draws, writes or is not trusted.
         flags: `random`, `writes` and `source` as the memory map takes them.
@@ -259,7 +261,7 @@ def spec_of(op: Any, intern: Callable[[str], int]) -> OpSpec:
     base = text.partition(".")[0]
     positions, keywords = mutated_arguments(op)
     writes, random, source = bool(positions or keywords), is_random(op), base in _SOURCES
-    trusted = base.startswith("aten::") and base != _SHARES
+    trusted = base.startswith(_TRUSTED) and base != _SHARES
     return OpSpec(
         name=intern(text),
         text=text,
