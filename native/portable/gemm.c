@@ -321,7 +321,7 @@ int sbp_multiply(const sbp_product *p) {
         return 0;
     if (p->n == 1 && is_matrix(&p->a) && !p->b.pack)
         return multiply_vector(p, 1);
-    if (p->m == 1 && is_matrix(&p->b) && !p->a.pack)
+    if (p->m == 1 && is_matrix(&p->b) && !p->a.pack && !p->b.panels)
         return multiply_vector(p, 0);
     return multiply_tiles(p);
 }

@@ -10,6 +10,7 @@ SBP_DECLARE_TABLES(sbp_lstm_table, lstm)
 
 #define WORTH_A_THREAD 200000 /* multiplications */
 #define SAMPLES_WORTH_A_THREAD 2048 /* units */
+#define STEPS_OF_ONE_WORTH_PACKING 8 /* one sample: a packed weight is read twice as fast */
 
 /* ---- Walks ---- */
 
@@ -63,9 +64,10 @@ int64_t sbp_lstm_do(const sbp_lstm_walk *walk) {
     walking g = {walk, walk->product, sbp_tile_rows(walk->product.is_f64), 0, 0};
     const int64_t each = g.product.n * g.product.k, shares = (g.product.m + g.rows - 1) / g.rows, threads = sbp_threads();
     void *packed = NULL;
-    if (g.product.m > 1 && walk->steps > 1 && !(packed = sbp_pack_columns(&g.product)))
+    const int pays = walk->steps >= (g.product.m > 1 ? 2 : STEPS_OF_ONE_WORTH_PACKING);
+    if (pays && !(packed = sbp_pack_columns(&g.product)))
         return SBP_NO_MEMORY;
-    if (packed && (shares >= threads || g.product.m * each < 2 * WORTH_A_THREAD))
+    if (packed && g.product.m > 1 && (shares >= threads || g.product.m * each < 2 * WORTH_A_THREAD))
         sbp_share_out(shares, 1 + WORTH_A_THREAD / (walk->steps * g.rows * each), share_samples, &g);
     else
         do_steps(&g, g.product.n < g.product.k ? g.product.n : g.product.k);

@@ -184,6 +184,7 @@ def test_they_have_the_bits_of_single_ops(seed: int) -> None:
     [
         Case(batch=64, size=256, steps=3, batch_first=True, used="part"),
         Case(batch=1, size=256, steps=3),
+        Case(batch=1, size=256, steps=8),  # the weight is packed
         Case(batch=300, size=16, steps=2, layers=2),
         Case(batch=300, size=3, steps=2, dtype=torch.float64, used="all"),
         Case(batch=100, size=8, steps=11),  # a panel of the weight's gradient ends with a step
@@ -238,7 +239,15 @@ CASE = Case(batch=20, size=17, steps=5, layers=2, both_ways=True, state="wanted"
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize("case", [CASE, Case(batch=2, size=300, steps=3), Case(batch=130, size=33, steps=3)])
+@pytest.mark.parametrize(
+    "case",
+    [
+        CASE,
+        Case(batch=2, size=300, steps=3),
+        Case(batch=1, size=400, steps=9),
+        Case(batch=130, size=33, steps=3),
+    ],
+)
 def test_instruction_sets_and_threads_give_the_same_bits(isa: str, threads: int, case: Case) -> None:
     kernels = load()
     assert kernels is not None
