@@ -45,17 +45,21 @@ static names_of find_names(const struct dl_phdr_info *info) {
     return found;
 }
 
+static int is_made_for_torch(const struct dl_phdr_info *info) {
+    const names_of found = find_names(info);
+    for (size_t i = 0; found.text && i < sizeof names / sizeof *names; i++)
+        if (memmem(found.text, found.length, names[i], strlen(names[i])))
+            return 1;
+    return 0;
+}
+
 static int look_at(struct dl_phdr_info *info, size_t size, void *argument) {
     sb_libraries *self = argument;
     (void)size;
     const char *path = info->dlpi_name ? info->dlpi_name : "";
     if (!*path || is_known(self, path)) /* the program itself, and what the kernel provides, have no path */
         return 0;
-    const names_of found = find_names(info);
-    for (size_t i = 0; found.text && i < sizeof names / sizeof *names; i++)
-        if (memmem(found.text, found.length, names[i], strlen(names[i])))
-            return self->foreign = 1;
-    return 0;
+    return self->foreign = is_made_for_torch(info);
 }
 
 /* Ends the walk at the first library, which is all that is needed. */
@@ -77,7 +81,36 @@ int sb_has_foreign(sb_libraries *self) {
     return self->foreign;
 }
 
+typedef struct {
+    unsigned long long unloads, first, count;
+    int found;
+} walk;
+
+static int walk_on(struct dl_phdr_info *info, size_t size, void *argument) {
+    walk *self = argument;
+    (void)size;
+    self->unloads = info->dlpi_subs;
+    if (self->count++ >= self->first && !self->found)
+        self->found = is_made_for_torch(info);
+    return 0;
+}
+
+PyObject *sb_libraries_from(PyObject *Py_UNUSED(module), PyObject *args) {
+    walk found = {0};
+    if (!PyArg_ParseTuple(args, "K", &found.first))
+        return NULL;
+    dl_iterate_phdr(walk_on, &found);
+    return Py_BuildValue("KKO", found.unloads, found.count, found.found ? Py_True : Py_False);
+}
+
 #else
+
+PyObject *sb_libraries_from(PyObject *Py_UNUSED(module), PyObject *args) {
+    unsigned long long first;
+    if (!PyArg_ParseTuple(args, "K", &first))
+        return NULL;
+    return Py_BuildValue("KKO", 0ull, 0ull, Py_True);
+}
 
 int sb_has_foreign(sb_libraries *self) {
     (void)self;

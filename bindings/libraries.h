@@ -2,7 +2,7 @@
 #ifndef SAMEBITS_LIBRARIES_H
 #define SAMEBITS_LIBRARIES_H
 
-#include <stdint.h>
+#include "reader.h"
 
 typedef struct {
     char torch[512]; /* the folder of torch, whose own libraries are known; empty: nothing can be told */
@@ -13,5 +13,8 @@ typedef struct {
 /* Tells whether the process has loaded a library, other than torch's own, that is made for torch's C++ interface. It may
  * take a tensor from a Python object and write to it, and nothing else would show that. 1 where this cannot be known. */
 int sb_has_foreign(sb_libraries *libraries);
+
+/* A function of the module: see its text there. */
+PyObject *sb_libraries_from(PyObject *module, PyObject *args);
 
 #endif

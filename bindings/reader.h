@@ -12,7 +12,7 @@
 
 /* Changes when something that Python uses is changed or removed, so that a stale module is never used. Python asks
  * whether `append` is there. */
-#define SB_READER_ABI 8
+#define SB_READER_ABI 9
 
 extern PyType_Spec sb_reader_spec;
 extern PyType_Spec sb_memory_spec;

@@ -5,6 +5,7 @@ import torch
 ABI: int
 
 def append(path: str, identity: tuple[int, int, int, bytes], data: bytes, /) -> int: ...
+def libraries_from(first: int, /) -> tuple[int, int, bool]: ...
 
 class Reader:
     def __init__(

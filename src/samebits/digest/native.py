@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from samebits._reader import Observer, Reader, Scanner
 
-BINDINGS_ABI = 8
+BINDINGS_ABI = 9
 
 
 def load_module() -> Any:

@@ -18,6 +18,7 @@ from samebits._torch.dispatch_key import Registrations, composite_ops, factory_o
 from samebits._torch.portable import op_named
 from samebits.portable._early_ops import early_ops
 from samebits.portable._exact import COMPUTED_FACTORIES, base_of, passing_ops
+from samebits.portable._libraries import Libraries
 from samebits.portable._native_ops import native_kernel, native_ops, switch
 from samebits.portable._plans import Plans
 from samebits.portable._refusals import refuse_tensor
@@ -85,22 +86,25 @@ def following_libraries(follow: Callable[[], None]) -> Iterator[None]:
     Args:
         follow: is called then, too.
     """
-    patches = Patches()
+    patches, libraries = Patches(), Libraries()
     for owner, name in ((ExtensionFileLoader, "exec_module"), (torch.ops, "load_library")):
-        patches.set(owner, name, _then_closed(getattr(owner, name), follow))
+        patches.set(owner, name, _then_closed(getattr(owner, name), libraries, follow))
     try:
         yield
     finally:
         patches.restore()
 
 
-def _then_closed(load: Callable[..., Any], follow: Callable[[], None]) -> Callable[..., Any]:
+def _then_closed(
+    load: Callable[..., Any], libraries: Libraries, follow: Callable[[], None]
+) -> Callable[..., Any]:
     @functools.wraps(load)
     def load_and_close(*args: Any, **kwargs: Any) -> Any:
         loaded = load(*args, **kwargs)
-        if register.cache_info().currsize:  # else it will be, and may be loading this
-            close_composites(register())
-        follow()
+        if libraries.has_more_for_torch():
+            if register.cache_info().currsize:  # else it will be, and may be loading this
+                close_composites(register())
+            follow()
         return loaded
 
     return load_and_close

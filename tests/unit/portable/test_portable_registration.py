@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import shutil
+import sys
 import threading
 from importlib.machinery import ExtensionFileLoader
 from typing import Any
 
 import pytest
 import torch
+from numpy.linalg import _umath_linalg
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from samebits._torch import dispatch_key
 from samebits._torch.portable import name_of, op_named
+from samebits.digest.native import load_module
 from samebits.errors import SamebitsError
 from samebits.portable import _native_ops, _registration, ops
 from samebits.portable._complex import complex_handlers
 from samebits.portable._dispatch import PortableMode, is_portable, uses_registration
 from samebits.portable._exact import COMPUTED_FACTORIES, base_of, exactness_of, passing_ops
+from samebits.portable._libraries import Libraries
 from samebits.portable._mode import DispatchMode
 from samebits.portable._native_ops import left_to_handlers, switch
 from samebits.portable._plans import handlers, sparse_handlers
@@ -172,6 +178,28 @@ def test_autograd_works_for_the_thread_that_is_inside():
     assert seen == [True, True]
 
 
+class OneMore:
+    """A library for torch was loaded, whenever one asks."""
+
+    def has_more_for_torch(self) -> bool:
+        """It was."""
+        return True
+
+
+@pytest.mark.skipif(sys.platform != "linux" or load_module() is None, reason="elsewhere all are looked at")
+def test_only_libraries_for_torch_can_bring_ops(tmp_path):
+    """An import of many others would take seconds if each was looked at."""
+    libraries = Libraries()
+    plain = shutil.copy(_umath_linalg.__file__, tmp_path / "plain.so")
+    for_torch = shutil.copy(torch._C.__file__, tmp_path / "for_torch.so")
+    assert not libraries.has_more_for_torch()
+    ctypes.CDLL(str(plain))
+    assert not libraries.has_more_for_torch()
+    ctypes.CDLL(str(for_torch))
+    assert libraries.has_more_for_torch()
+    assert not libraries.has_more_for_torch()
+
+
 @pytest.mark.parametrize("alias", ["CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional"])
 def test_ops_of_a_library_that_is_loaded_later_are_caught(monkeypatch, alias):
     """Those whose kernel is for all devices too, which the dispatcher would run without asking."""
@@ -181,7 +209,7 @@ def test_ops_of_a_library_that_is_loaded_later_are_caught(monkeypatch, alias):
         library.define(f"{name}(Tensor x) -> Tensor")
         library.impl(name, lambda x: x.numpy() * 2, alias)
         monkeypatch.setattr(dispatch_key, "_made_in_python", lambda _: frozenset())  # as if it was of C++
-        _registration._then_closed(lambda: None, lambda: None)()
+        _registration._then_closed(lambda: None, OneMore(), lambda: None)()
         with pytest.raises(SamebitsError, match=name):
             getattr(torch.ops.samebits_test, name)(torch.ones(2))
 
@@ -288,6 +316,6 @@ def test_loading_a_library_looks_for_its_ops(monkeypatch):
         with pytest.raises(OSError, match="no_such"):
             torch.ops.load_library("no_such_library.so")
         assert not closed
-        _registration._then_closed(lambda: None, lambda: closed.append(False))()
+        _registration._then_closed(lambda: None, OneMore(), lambda: closed.append(False))()
     assert closed == [True, False]
     assert ExtensionFileLoader.exec_module is before
