@@ -28,7 +28,7 @@ SLOW += tests/integration/determinism/test_import_orders.py tests/integration/de
 SLOW += tests/integration/recording/test_late_records.py tests/integration/recording/test_gradients_of_threads.py
 SLOW += tests/integration/test_fuzz.py tests/integration/test_address_order.py tests/unit/replay_guard/test_guard_faults.py
 # Ops of portable mode against plain torch, over torch's own samples of inputs.
-PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activation_ops bessel complex complex_ops conv_ops elementary_ops fourier interpolation layers linalg lstm \
+PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activation_ops bessel complex complex_ops conv_ops elementary_ops fourier integers interpolation layers linalg lstm \
 	loss_ops matrix_functions native_ops optimizers pooling reduction_ops sampled_gradients segments spectral steady_gradients ways)
 # Many more scripts beside bare Python, and a few beside coverage.
 SLOW += tests/integration/test_fidelity_more.py

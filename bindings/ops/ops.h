@@ -63,7 +63,8 @@ typedef struct {
     sb_function function;
 } sb_named;
 
-extern const sb_named sb_arithmetic[], sb_channels[], sb_convolutions[], sb_functions[], sb_moves[], sb_products[], sb_reductions[], sb_rows[];
+extern const sb_named sb_arithmetic[], sb_channels[], sb_convolutions[], sb_functions[], sb_moves[], sb_products[], sb_reductions[], sb_rows[],
+    sb_updates[];
 extern PyType_Spec sb_op_spec;
 
 /* What is read of a tensor. */

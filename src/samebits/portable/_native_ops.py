@@ -106,7 +106,7 @@ def _table() -> Table:
         "neg": ("move", 1),  # of complex numbers there is a handler
         **dict.fromkeys(("clone", "empty_like", "zero_", "zeros_like"), ("move", 0)),
     }
-    return table | _arithmetic() | _functions() | _losses() | _softmax()
+    return table | _arithmetic() | _updates() | _functions() | _losses() | _softmax()
 
 
 def _arithmetic() -> Table:
@@ -116,6 +116,12 @@ def _arithmetic() -> Table:
         table[f"{name}.Tensor"] = ("binary", scaled | code)
         table[f"{name}_.Tensor"] = ("binary_in_place", scaled | code)
     return table
+
+
+def _updates() -> Table:
+    number = activations.NAMES.index
+    combined = {f"{name}_": ("add_combined", number(name)) for name in ("addcmul", "addcdiv")}
+    return {"lerp_.Scalar": ("go_towards", number("lerp"))} | combined
 
 
 def _functions() -> Table:

@@ -223,6 +223,30 @@ def test_channels(shape, dtype):
         check(aten.native_batch_norm, x, *given[:2], mean.clone(), variance.clone(), True, 0.1, 1e-5)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("number", [0.1, -0.0, 3, 0.7, 1e39, 2**40, True])
+def test_updates(number, dtype):
+    for x in tensors(dtype):
+        for other in (
+            x.mul(0.5),
+            x,
+            x.flip(0) if x.dim() else x,
+            filled((1,), dtype),
+            filled((), torch.float64),
+        ):
+            check(lambda x, y: x.clone().lerp_(y, number), x, other)
+            for name in ("addcmul_", "addcdiv_"):
+                check(lambda x, y, name=name: getattr(x.clone(), name)(y, y + 1, value=number), x, other)
+                check(lambda x, y, name=name: getattr(x.clone(), name)(x, y), x, other)
+    for call in (
+        lambda x: x.lerp_(x, number),
+        lambda x: x[1:].lerp_(x[:-1], number),
+        lambda x: x.addcmul_(x, x, value=number),
+        lambda x: x[:-1].addcdiv_(x[1:], x[:-1], value=number),
+    ):
+        check(changed_by, call, filled((40,), dtype))
+
+
 @pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_convolutions(dims, dtype):
@@ -287,6 +311,9 @@ def test_every_op_of_the_table_computes_here():
         "mul.Tensor": lambda: x * x,
         "mul_.Tensor": lambda: x.clone().mul_(0.5),
         "sub.Tensor": lambda: x.sub(x, alpha=2),
+        "lerp_.Scalar": lambda: x.clone().lerp_(x * x, 0.1),
+        "addcmul_": lambda: x.clone().addcmul_(x, x, value=0.1),
+        "addcdiv_": lambda: x.clone().addcdiv_(x, x),
         "relu": x.relu,
         "exp": x.exp,
         "gelu": lambda: functional.gelu(x),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._refusals import refuse_use
+from samebits.portable._tensors import is_real
 from samebits.portable.backends import backend_of
 
 if TYPE_CHECKING:
@@ -78,6 +80,8 @@ def _can_be_read_along(out: Tensor, other: Tensor) -> bool:
 
 def _write(name: str, out: Tensor, inputs: tuple[Tensor, ...], params: Sequence[float]) -> Tensor:
     """Compute into `out`; the inputs have its strides or one element."""
+    if not is_real(out, name):  # a kernel would take integers for floats
+        raise refuse_use(name, f"of {out.dtype} tensors")
     if out.numel():
         backend_of(out).pointwise(name, inputs, params, out)
     return out

@@ -70,8 +70,11 @@ def lerp(self: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
 
 @handles("aten::addcmul")
 def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
-    """Compute `aten::addcmul`."""
-    return pointwise("addcmul", *_alike(self, tensor1, tensor2), params=(value,))
+    """Compute `aten::addcmul`; of integers, for which torch takes the whole part of `value`, it is exact."""
+    inputs = _alike(self, tensor1, tensor2)
+    if not inputs[0].is_floating_point():
+        return torch.addcmul(*inputs, value=int(value))
+    return pointwise("addcmul", *inputs, params=(value,))
 
 
 @handles("aten::addcdiv")

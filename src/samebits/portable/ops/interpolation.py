@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from samebits.portable._refusals import refuse_use
 from samebits.portable._registry import declares_handlers, handles
-from samebits.portable._tensors import as_tensor
+from samebits.portable._tensors import as_tensor, is_real
 from samebits.portable.kernels.reductions import accumulate_
 from samebits.portable.ops.accumulation import index_add
 
@@ -135,10 +136,14 @@ def _all_taps(
     ]
 
 
-def _make(kind: str, n: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor], Callable[..., Tensor]]:
+def _make(
+    name: str, kind: str, n: int
+) -> tuple[Callable[..., Tensor], Callable[..., Tensor], Callable[..., Tensor]]:
     def upsample(
         self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None, **named: float | None
     ) -> Tensor:
+        if not is_real(self, name):  # torch rounds to bytes, with other weights on other instruction sets
+            raise refuse_use(name, f"of {self.dtype} tensors")
         how = align_corners, [*scales, *named.values()]
         every = _all_taps(kind, self.shape[-n:], output_size, how, self.dtype)
         out = self
@@ -230,7 +235,9 @@ def _upsampling() -> Table:
         "aten::_upsample_bicubic2d_aa": ("cubic_aa", 2),
     }
     for name, (kind, n) in kinds.items():
-        handlers[name], handlers[f"{name}_backward"], handlers[f"{name}.vec"] = _make(kind, n)
+        handlers[name], handlers[f"{name}_backward"], handlers[f"{name}.vec"] = _make(
+            name.removeprefix("aten::"), kind, n
+        )
     for n in (1, 2, 3):
         handlers[f"aten::upsample_nearest{n}d_backward"] = _make_nearest_backward(n, 0.0)
         handlers[f"aten::_upsample_nearest_exact{n}d_backward"] = _make_nearest_backward(n, 0.5)

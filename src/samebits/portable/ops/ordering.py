@@ -321,7 +321,9 @@ def relu(self: Tensor) -> Tensor:
 @handles("aten::hardtanh")
 @rounds_itself
 def hardtanh(self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
-    """Compute `aten::hardtanh`."""
+    """Compute `aten::hardtanh`; of integers it is exact: torch takes the whole parts of the bounds."""
+    if not self.is_floating_point():
+        return torch.ops.aten.hardtanh(self, min_val, max_val)  # type: ignore[no-any-return]
     return clamp(self, min_val, max_val)
 
 
@@ -359,6 +361,8 @@ def relu_in_place(self: Tensor) -> Tensor:
 @rounds_itself
 def hardtanh_in_place(self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
     """Compute `aten::hardtanh_`."""
+    if not self.is_floating_point():
+        return torch.ops.aten.hardtanh_(self, min_val, max_val)  # type: ignore[no-any-return]
     return clamp_in_place(self, min_val, max_val)
 
 
