@@ -18,7 +18,7 @@ from samebits._torch.dispatch_key import Registrations, composite_ops, factory_o
 from samebits._torch.portable import op_named
 from samebits.portable._early_ops import early_ops
 from samebits.portable._exact import COMPUTED_FACTORIES, base_of, passing_ops
-from samebits.portable._libraries import Libraries
+from samebits.portable._loaded_libraries import Libraries
 from samebits.portable._native_ops import native_kernel, native_ops, switch
 from samebits.portable._plans import Plans
 from samebits.portable._refusals import refuse_tensor

@@ -25,7 +25,7 @@ from samebits.portable import _native_ops, _registration, ops
 from samebits.portable._complex import complex_handlers
 from samebits.portable._dispatch import PortableMode, is_portable, uses_registration
 from samebits.portable._exact import COMPUTED_FACTORIES, base_of, exactness_of, passing_ops
-from samebits.portable._libraries import Libraries
+from samebits.portable._loaded_libraries import Libraries
 from samebits.portable._mode import DispatchMode
 from samebits.portable._native_ops import left_to_handlers, switch
 from samebits.portable._plans import handlers, sparse_handlers
