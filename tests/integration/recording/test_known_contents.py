@@ -297,6 +297,18 @@ def test_ops_of_another_mode_are_not_trusted(tmp_path, watched):
     assert last_input(path) == digest_many([x])
 
 
+def test_modes_that_cannot_be_counted_end_all_trust(tmp_path, watched, monkeypatch):
+    """A torch without the function that counts them may have one at any time."""
+    monkeypatch.delattr(torch._C, "_len_torch_dispatch_stack")
+    with record(tmp_path / "a.sbr", level="op") as path:
+        x = torch.arange(LARGE) * 0.5
+        x.sum()
+        assert spared(watched) == 0
+        poke(x)
+        x.neg()
+    assert last_input(path) == digest_many([x])
+
+
 def test_a_library_for_torch_ends_all_trust(tmp_path):
     """It may take a tensor from its Python object and write, and nothing would show that."""
     compiler = shutil.which("cc")
