@@ -139,11 +139,10 @@ static PyObject *binary(const sb_op *self, PyObject *const *args, Py_ssize_t cou
     return result ? sb_result(result, compute_into(self, &o, alpha, out)) : NULL;
 }
 
-/* Whether what is read lies exactly where the result goes, or elsewhere. */
+/* Whether the second operand lies exactly where the result goes, over the first, or elsewhere. */
 static int lies_apart(const operands *o) {
-    const char *a = o->a, *b = o->b;
     const int64_t width = o->is_f64 ? 8 : 4, bytes = o->numel * width;
-    return (a == b && !o->b_is_single) || b >= a + bytes || b + (o->b_is_single ? width : bytes) <= a;
+    return sb_lies_apart(o->a, bytes, o->b, o->b_is_single ? width : bytes);
 }
 
 static PyObject *binary_in_place(const sb_op *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {

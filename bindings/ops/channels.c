@@ -61,12 +61,10 @@ static PyObject *write_batch(const batch *b, double eps) {
 static PyObject *with_nothing(PyObject *first, int is_f64) {
     const int64_t none = 0;
     void *data;
-    PyObject *second = first ? sb_new(1, &none, is_f64, &data) : NULL, *third = second ? sb_new(1, &none, is_f64, &data) : NULL;
-    PyObject *result = third ? PyTuple_Pack(3, first, second, third) : NULL;
-    Py_XDECREF(first);
-    Py_XDECREF(second);
-    Py_XDECREF(third);
-    return result;
+    if (!first)
+        return NULL;
+    PyObject *second = sb_new(1, &none, is_f64, &data), *third = sb_new(1, &none, is_f64, &data);
+    return sb_three(first, second, third);
 }
 
 /* Of the input, the weight, the bias, the mean and the variance, then whether these are to be updated unless the op

@@ -77,15 +77,15 @@ static PyObject *convolution(const sb_op *self, PyObject *const *args, Py_ssize_
         image.dims < 3 || image.dims > 5 || !read_geometry(args, image.dims - 2, &p) ||
         !set_channels(&image, &weight, args[8], &p) || !set_sizes(&image, &weight, &p) || !read_bias(args[2], &weight, &p))
         return NULL;
-    const int64_t *last = p.out_size + 5 - image.dims;
-    const int64_t sizes[] = {image.sizes[0], weight.sizes[0], last[0], last[1], last[2]};
-    int64_t sums = weight.numel / weight.sizes[0] * image.sizes[0] * weight.sizes[0];
+    int64_t sizes[5] = {image.sizes[0], weight.sizes[0]}, sums = weight.numel * image.sizes[0];
     void *out;
+    for (int64_t i = 2; i < image.dims; i++) {
+        sizes[i] = p.out_size[3 - image.dims + i];
+        sums *= sizes[i];
+    }
     PyObject *result = sb_new(image.dims, sizes, image.is_f64, &out);
     if (!result)
         return NULL;
-    for (int i = 0; i < 3; i++)
-        sums *= p.out_size[i];
     p.is_f64 = image.is_f64;
     p.image = image.data;
     p.weight = weight.data;

@@ -63,8 +63,8 @@ typedef struct {
     sb_function function;
 } sb_named;
 
-extern const sb_named sb_arithmetic[], sb_channels[], sb_convolutions[], sb_functions[], sb_moves[], sb_products[], sb_reductions[], sb_rows[],
-    sb_updates[];
+extern const sb_named sb_arithmetic[], sb_channels[], sb_convolutions[], sb_functions[], sb_moves[], sb_products[],
+    sb_reductions[], sb_rows[], sb_updates[];
 extern PyType_Spec sb_op_spec;
 
 /* What is read of a tensor. */
@@ -83,9 +83,15 @@ int sb_is_dense(PyObject *object, int32_t *dtype); /* a plain strided tensor in 
 int sb_same_shape(const sb_view *a, const sb_view *b);
 int sb_read_number(PyObject *object, int is_f64, double *number);
 
+/* Whether `read` bytes lie exactly where as many are written, or elsewhere. */
+int sb_lies_apart(const void *written, int64_t bytes, const void *from, int64_t read);
+
 /* A new contiguous tensor and its memory; NULL without an exception. The object owns the memory. */
 PyObject *sb_new(int64_t dims, const int64_t *sizes, int is_f64, void **data);
 PyObject *sb_new_like(const sb_view *view, void **data);
+
+/* A tuple of three objects, which it takes over; NULL if one of them is. */
+PyObject *sb_three(PyObject *a, PyObject *b, PyObject *c);
 
 /* Calls a kernel on as many threads as torch uses; tells whether it had memory. */
 #define SB_CALL(kernel, parameters, work) sb_call((int64_t (*)(const void *))sb.kernel, parameters, work)

@@ -62,14 +62,6 @@ static int64_t dims_of_row(PyObject *shape, const sb_view *x) {
     return count;
 }
 
-static PyObject *three(PyObject *a, PyObject *b, PyObject *c) {
-    PyObject *result = a && b && c ? PyTuple_Pack(3, a, b, c) : NULL;
-    Py_XDECREF(a);
-    Py_XDECREF(b);
-    Py_XDECREF(c);
-    return result;
-}
-
 static PyObject *layer_norm(const sb_op *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     sb_view x;
     int64_t sizes[SB_MOST_DIMS], row, n = 1;
@@ -93,7 +85,7 @@ static PyObject *layer_norm(const sb_op *self, PyObject *const *args, Py_ssize_t
                                              .eps = PyFloat_AsDouble(args[4])};
         first = sb_result(first, SB_CALL(layer_norm, &p, x.numel));
     }
-    return three(first, second, third);
+    return sb_three(first, second, third);
 }
 
 const sb_named sb_rows[] = {

@@ -1,17 +1,11 @@
 /* What optimizers do to each value in place: `lerp_`, `addcmul_`, `addcdiv_`. */
 #include "ops.h"
 
-/* Whether what is read lies exactly where the result goes, or elsewhere. */
-static int lies_apart(const sb_view *to, const sb_view *from) {
-    const char *a = to->data, *b = from->data;
-    const int64_t bytes = to->numel * (to->is_f64 ? 8 : 4);
-    return a == b || b >= a + bytes || b + bytes <= a;
-}
-
 /* A tensor like the one that is written to. */
 static int read_like(PyObject *object, const sb_view *to, sb_view *from) {
+    const int64_t bytes = to->numel * (to->is_f64 ? 8 : 4);
     return sb_read_contiguous(object, from) && from->is_f64 == to->is_f64 && sb_same_shape(to, from) &&
-           lies_apart(to, from);
+           sb_lies_apart(to->data, bytes, from->data, bytes);
 }
 
 static PyObject *update(const sb_op *self, PyObject *const *args, sbp_activation_parameters *p, const sb_view *to) {

@@ -46,8 +46,10 @@ static void set(const linalg_job *job, char *a, double value) {
 
 /* c = a b, of (m, k) and (k, n); c's rows are n apart. */
 static void multiply(const linalg_job *job, const int64_t size[3], part a, part b, char *c) {
-    const sbp_product p = {job->is_f64, 1, size[0], size[1], size[2], {0, 0, a.data, a.row, a.column, 0},
-                           {0, 0, b.data, b.column, b.row, 0}, c, size[1], 1, 0, {1, 1, 0, 0, 0, 0}};
+    const sbp_product p = {.is_f64 = job->is_f64, .batches = 1, .m = size[0], .n = size[1], .k = size[2],
+                           .a = {.data = a.data, .line = a.row, .k = a.column},
+                           .b = {.data = b.data, .line = b.column, .k = b.row},
+                           .c = c, .c_row = size[1], .c_column = 1, .epilogue = {.alpha = 1}};
     if (sbp_multiply(&p))
         __atomic_store_n(job->failed, 1, __ATOMIC_RELAXED);
 }
