@@ -41,6 +41,7 @@ class Kernels:
     def __init__(self, library: ctypes.CDLL) -> None:
         from samebits.portable.backends import parameters as p
         from samebits.portable.backends import parameters_linalg as linalg
+        from samebits.portable.backends import parameters_norms as norms
 
         library.samebits_portable_isa.restype = ctypes.c_char_p
         library.samebits_portable_parameters.restype = ctypes.c_char_p
@@ -53,9 +54,9 @@ class Kernels:
         self.accumulate = self._bind(p.Accumulate)
         self.activation = self._bind(p.Activation)
         self.attention = self._bind(p.Attention)
-        self.batch_norm = self._bind(p.BatchNorm)
-        self.batch_norm_gradient = self._bind(p.BatchNormGradient)
-        self.channel_norm = self._bind(p.ChannelNorm)
+        self.batch_norm = self._bind(norms.BatchNorm)
+        self.batch_norm_gradient = self._bind(norms.BatchNormGradient)
+        self.channel_norm = self._bind(norms.ChannelNorm)
         self.cholesky = self._bind(linalg.Cholesky)
         self.conv = self._bind(p.Conv)
         self.conv_weight = self._bind(p.ConvWeight)
@@ -63,12 +64,12 @@ class Kernels:
         self.elementwise_unary = self._bind(p.ElementwiseUnary)
         self.fft = self._bind(p.Fft)
         self.gemm = self._bind(p.Gemm)
-        self.group_norm = self._bind(p.GroupNorm)
-        self.group_norm_gradient = self._bind(p.GroupNormGradient)
+        self.group_norm = self._bind(norms.GroupNorm)
+        self.group_norm_gradient = self._bind(norms.GroupNormGradient)
         self.householder = self._bind(linalg.Householder)
         self.jacobi = self._bind(linalg.Jacobi)
-        self.layer_norm = self._bind(p.LayerNorm)
-        self.layer_norm_weights = self._bind(p.LayerNormWeights)
+        self.layer_norm = self._bind(norms.LayerNorm)
+        self.layer_norm_weights = self._bind(norms.LayerNormWeights)
         self.lstm = self._bind(p.Lstm)
         self.lstm_gradient = self._bind(p.LstmGradient)
         self.lu = self._bind(linalg.Lu)
@@ -156,9 +157,9 @@ def declared_fields(parameters: Any) -> tuple[str, dict[str, str]]:
 
 def declared_parameters() -> dict[str, str]:
     """Return the fields of each kernel as Python declares them, in the form that the library gives."""
-    from samebits.portable.backends import parameters, parameters_linalg
+    from samebits.portable.backends import parameters, parameters_linalg, parameters_norms
 
-    named = {**vars(parameters), **vars(parameters_linalg)}
+    named = {**vars(parameters), **vars(parameters_linalg), **vars(parameters_norms)}
     classes = [each for each in named.values() if isinstance(each, type) and issubclass(each, tuple)]
     declared = map(declared_fields, classes)
     return {name: " ".join(f"{field}:{types}" for field, types in each.items()) for name, each in declared}
