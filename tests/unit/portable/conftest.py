@@ -9,6 +9,7 @@ from audit import audit_portable_mode
 
 from samebits.portable import _registration, gradients
 from samebits.portable._native_ops import left_to_handlers
+from samebits.portable.backends.library import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +33,17 @@ def unaudited(monkeypatch: pytest.MonkeyPatch, audited: None) -> Iterator[None]:
     monkeypatch.undo()
     yield
     _registration._plans.cache_clear()
+
+
+@pytest.fixture(params=["scalar", "avx2", "avx512", "neon"])
+def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Each instruction set that the kernels can use on this machine."""
+    kernels = load()
+    if kernels is None or not kernels.select(request.param):
+        pytest.skip(f"no {request.param} here")
+    yield request.param
+    kernels.select("")
+    kernels.follow_torch()
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 import torch
@@ -11,9 +9,6 @@ import torch
 from samebits.portable.backends.library import load
 from samebits.portable.kernels.activations import NAMES, pointwise, pointwise_
 from samebits.portable.reference import activations as reference
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SPECIAL = [
     0.0,
@@ -40,17 +35,6 @@ PARAMETERS = {
     "softplus": (1.7, 3.0),
     "softplus_backward": (1.7, 3.0),
 }
-
-
-@pytest.fixture(params=["scalar", "avx2", "avx512", "neon"])
-def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each instruction set that this machine has."""
-    kernels = load()
-    if kernels is None or not kernels.select(request.param):
-        pytest.skip(f"no {request.param} here")
-    yield request.param
-    kernels.select("")
-    kernels.set_threads(1)
 
 
 def _inputs_of(name: str) -> int:

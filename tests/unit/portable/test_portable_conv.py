@@ -15,8 +15,6 @@ from samebits.portable.kernels.contractions import Geometry
 from samebits.portable.reference import contractions as reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from torch import Tensor
 
 SPECIAL = (-0.0, 0.0, 1e-42, -1e-40, 3e38, float("inf"), float("-inf"), float("nan"))
@@ -40,17 +38,6 @@ class Case(NamedTuple):
     def kernel(self) -> tuple[int, ...]:
         """Sizes of the kernel."""
         return tuple(self.weight.shape[2:])
-
-
-@pytest.fixture(params=["scalar", "avx2", "avx512", "neon"])
-def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each instruction set that this machine has."""
-    library = load()
-    if library is None or not library.select(request.param):
-        pytest.skip(f"no {request.param} here")
-    yield request.param
-    library.set_threads(1)
-    library.select("")
 
 
 def make_case(seed: int, dtype: torch.dtype = torch.float32, dims: int | None = None) -> Case:

@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 import samebits
 from samebits.errors import SamebitsError
+from samebits.portable.kernels.activations import pointwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +77,13 @@ def test_numbers_beside_integers_become_integers(call: Callable[[torch.Tensor], 
         ours = call(x.clone())
     assert torch.equal(ours, call(x.clone()))
     assert ours.dtype == x.dtype
+
+
+def test_a_kernel_of_floats_refuses_integers():
+    """Whatever handler hands them over: it would take their memory for floats."""
+    x = torch.arange(3)
+    with pytest.raises(SamebitsError, match=r"addcmul.* of torch.int64"):
+        pointwise("addcmul", x, x, x, params=(1.0,))
 
 
 def test_interpolation_of_bytes_is_refused():

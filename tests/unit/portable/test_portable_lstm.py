@@ -32,7 +32,7 @@ from samebits.portable.kernels import lstm
 from samebits.portable.lstm_ops import lstm_ops
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 SEEDS = int(os.environ.get("SAMEBITS_TEST_SEEDS", "1"))
 pytestmark = [
@@ -54,15 +54,6 @@ class Seeing(TorchDispatchMode):
         if op.namespace == "samebits":
             self.seen.append(str(op))
         return op(*args, **(kwargs or {}))
-
-
-@pytest.fixture(params=["scalar", "avx2", "avx512", "neon"])
-def isa(request: pytest.FixtureRequest) -> Iterator[str]:
-    kernels = load()
-    if kernels is None or not kernels.select(request.param):
-        pytest.skip(f"no {request.param} here")
-    yield request.param
-    kernels.select("")
 
 
 def by_single_ops(run: Callable[[], Any]) -> Any:

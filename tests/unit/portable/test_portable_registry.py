@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
+from samebits._torch.portable import op_named, op_names
 from samebits.portable._dispatch import PortableMode
 from samebits.portable._registry import (
+    Handlers,
     declared,
     declared_by,
     declared_sparse,
@@ -52,6 +54,18 @@ def test_a_module_declares_its_handlers():
     assert declared(family) == {"sin": plain, "mean.dim": plain, "cos": made}
     assert declared_sparse([family]) == {"sin": sparse}
     assert resolve(declared(family))[torch.ops.aten.mean.dim] is plain
+
+
+def test_a_handler_is_found_op_by_op_as_in_the_table_of_all():
+    """Declared ones themselves, and those made of them for ops in place and with `out`."""
+    table = declared_by(families())
+    found, every = Handlers(table), resolve(table)
+    atens = [op_named(name) for name in op_names() if name.startswith("aten::")]
+    assert {op for op in atens if found.get(op)} == every.keys()
+    assert found.all().keys() == every.keys()
+    assert found.get(torch.ops.aten.mm.default) is every[torch.ops.aten.mm.default]
+    names = {op: each.__qualname__ for op, each in every.items() if hasattr(each, "__qualname__")}
+    assert names == {op: found.get(op).__qualname__ for op in names}
 
 
 def test_an_imported_handler_belongs_to_the_module_that_defines_it():
