@@ -13,10 +13,10 @@ same without `--portable`. Little of it is done by several threads, and other lo
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import tempfile
-from os import times
 from pathlib import Path
 
 from fresh import compile_package, output_of
@@ -54,9 +54,9 @@ def run_seconds(*, portable: bool) -> float:
         script.write_text(SCRIPT, encoding="utf-8")
         options = ["--portable"] if portable else []
         command = [sys.executable, "-m", "samebits", "run", "--seed", "3", *options]
-        before = times()
+        before = os.times()
         output_of([*command, "--record", str(Path(place, "run.sbr")), str(script)])
-        after = times()
+        after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
 
 

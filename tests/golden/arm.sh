@@ -1,6 +1,7 @@
 #!/bin/bash
-# Builds the wheel for aarch64 and runs it under qemu-user with torch $TORCH (2.8 by default, another than the tests' own): the
-# digests of tensors, trainings that are recorded and compared, and the golden digests of portable mode.
+# Builds the wheel for aarch64 and runs it under qemu-user with torch 2.8, or the release that the variable TORCH names: the
+# digests of tensors, trainings that are recorded and compared, and the golden digests of portable mode. From 2.9 on
+# portable mode registers its kernels in torch's dispatcher.
 # Debian or Ubuntu on x86-64, as root (apt); about 250 MB of downloads, and a quarter of an hour of emulation.
 #
 #     PYTHON=.venv/bin/python bash tests/golden/arm.sh [FOLDER] [MODEL ...]
