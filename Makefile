@@ -2,7 +2,7 @@
 # make test      ruff, mypy, the site of the documentation and all tests (what CI runs)
 # make test-slow  the tests that take minutes: real libraries, spread, doctor, cost, fix, the planted corpus, resuming
 # make lint      ruff and mypy only
-# make test-portable  every op of portable mode beside plain torch, layers at random sizes, the headers as CUDA C++; golden digests under every instruction set, 1 and 2 threads, other pins
+# make test-portable  every op of portable mode beside plain torch, layers at random sizes, the headers as CUDA C++; golden digests under every instruction set, 1 to 4 threads, other pins
 # make docs      build the documentation as a site in build/docs; a broken link or reference is an error
 # make bench     the measurements of bench/ (minutes; run them on a quiet machine)
 # make twins     twin runs of every example under `samebits run --seed` (about 20 minutes)

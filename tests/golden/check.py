@@ -40,7 +40,8 @@ def settings(*, quick: bool) -> list[dict[str, str]]:
         {**_setting(kernels[0], "", 1), "ONEDNN_MAX_CPU_ISA": "SSE41"},
         {**_setting(kernels[-1], "default", 2), "MKL_CBWR": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
     ]
-    return [_setting(*one) for one in crossed] + pins
+    more_threads = [_setting(isa, "default", threads) for isa in kernels for threads in (3, 4)]
+    return [_setting(*one) for one in crossed] + more_threads + pins
 
 
 def _setting(kernels: str, aten: str, threads: int) -> dict[str, str]:

@@ -79,6 +79,14 @@ def test_numbers_beside_integers_become_integers(call: Callable[[torch.Tensor], 
     assert ours.dtype == x.dtype
 
 
+def test_the_gradient_of_dropout_takes_integers():
+    backward = torch.ops.aten.native_dropout_backward
+    grad, mask = torch.tensor([1, 2, 3]), torch.tensor([True, False, True])
+    with samebits.portable():
+        ours = backward(grad, mask, 2.5)
+    assert torch.equal(ours, backward(grad, mask, 2.5))
+
+
 def test_a_kernel_of_floats_refuses_integers():
     """Whatever handler hands them over: it would take their memory for floats."""
     x = torch.arange(3)

@@ -150,7 +150,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
 @handles("aten::native_dropout_backward")
 def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
     """Compute `aten::native_dropout_backward`."""
-    return (grad_output * mask).mul_(scale)
+    return grad_output * mask * scale  # gradients of integers become floats, as in torch
 
 
 @handles("aten::random_")
