@@ -212,6 +212,8 @@ _ENCODERS: dict[type, _Encoder] = {
     OrderedDict: TreeWriter._mapping,
     Counter: TreeWriter._mapping,
     defaultdict: TreeWriter._default_mapping,
+    torch.Tensor: TreeWriter._tensor,
+    torch.nn.Parameter: TreeWriter._tensor,
     torch.dtype: lambda _, value, __: {"type": "dtype", "name": dtype_name(value)},
     torch.device: lambda _, value, __: {"type": "device", "name": str(value)},
     SourceState: lambda _, value, __: source_state_node(value),

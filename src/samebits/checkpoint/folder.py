@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import os
 import re
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.checkpoint._arrays import Entry
 from samebits.checkpoint._atomic import remove_abandoned
 from samebits.checkpoint._container import Collection, collect, write
 from samebits.checkpoint._stateful import path_text
@@ -51,7 +51,7 @@ class Snapshots:
         for device in devices:
             torch.cuda.synchronize(device)
         self._buffers = buffers
-        entries = [dataclasses.replace(entry, tensor=buffers[entry.name]) for entry in collection.entries]
+        entries = [Entry(one.name, buffers[one.name], one.shape, one.dtype) for one in collection.entries]
         return Collection(collection.tree, entries)
 
 
