@@ -1,30 +1,14 @@
 /* Convolutions that are not transposed, forward. */
 #include "ops.h"
 
-/* A list of one number, or of one for each dimension; the last of three numbers are set. */
-static int read_each(PyObject *list, int64_t dims, int64_t least, int64_t *three) {
-    const Py_ssize_t count = PyList_CheckExact(list) ? PyList_Size(list) : 0;
-    if (count != 1 && count != dims)
-        return 0;
-    for (int64_t i = 0; i < dims; i++) {
-        PyObject *number = PyList_GetItem(list, count == 1 ? 0 : i);
-        if (!PyLong_CheckExact(number))
-            return 0;
-        const long long value = PyLong_AsLongLong(number);
-        if (value < least || value > INT32_MAX)
-            return 0;
-        three[3 - dims + i] = value;
-    }
-    return 1;
-}
-
 static int read_geometry(PyObject *const *args, int64_t dims, sbp_conv_parameters *p) {
     for (int i = 0; i < 3; i++) {
         p->size[i] = p->out_size[i] = p->kernel[i] = p->stride[i] = p->dilation[i] = 1;
         p->padding[i] = 0;
     }
-    return read_each(args[3], dims, 1, p->stride) && read_each(args[4], dims, 0, p->padding) &&
-           read_each(args[5], dims, 1, p->dilation);
+    const int64_t first = 3 - dims;
+    return sb_read_each(args[3], dims, 1, p->stride + first) && sb_read_each(args[4], dims, 0, p->padding + first) &&
+           sb_read_each(args[5], dims, 1, p->dilation + first);
 }
 
 /* The sizes of the image, the kernel and the output; what does not fit is left to the handler, and so is a kernel of
