@@ -79,7 +79,7 @@ static PyObject *nearest_gradient(const sb_op *self, PyObject *const *args, Py_s
     double factors[2];
     void *out;
     (void)self;
-    if (count < 3 || count > 5 || names || !sb_read_contiguous(args[0], &gradient) || gradient.dims != 4 ||
+    if (count < 3 || count > 5 || names || !sb_read_planes(args[0], &gradient) || gradient.dims != 4 ||
         !sb_read_each(args[1], 2, 1, outputs) || !read_image_sizes(args[2], sizes) ||
         !read_factor(args, count, 3, factors) || !read_factor(args, count, 4, factors + 1))
         return NULL;

@@ -21,8 +21,8 @@ typedef struct sb_tensor_ *sb_tensor;
 
 /* Functions of torch and of native/portable by their addresses; `bind` (module.c) sets them once. */
 #define SB_KERNELS(X)                                                                                                 \
-    X(activation) X(channel_norm) X(conv) X(elementwise_binary) X(elementwise_unary) X(gemm) X(group_norm)                \
-    X(group_norm_gradient) X(layer_norm) X(reduce) X(repeat) X(softmax) X(sqrt) X(window)
+    X(activation) X(channel_norm) X(conv) X(conv_weight) X(elementwise_binary) X(elementwise_unary) X(gemm)                \
+    X(group_norm) X(group_norm_gradient) X(layer_norm) X(reduce) X(repeat) X(softmax) X(sqrt) X(window)
 #define SB_KERNEL_MEMBER(name) int64_t (*name)(const sbp_##name##_parameters *);
 typedef struct {
     int32_t (*get_data_ptr)(sb_tensor, void **);
@@ -106,6 +106,9 @@ int sb_call(int64_t (*kernel)(const void *), const void *parameters, int64_t wor
 
 /* The object where the kernel succeeded, else NULL; takes the object over. */
 PyObject *sb_result(PyObject *object, int succeeded);
+
+/* Writes the sums over the dimensions of these bits; tells whether it had memory. */
+int sb_add_up(const sb_view *x, uint64_t reduced, void *out);
 
 /* Calls torch's op as if portable mode was off; where that is not possible here, NULL without an exception. */
 PyObject *sb_pass_on(const sb_op *op, PyObject *const *args, Py_ssize_t count, PyObject *names);

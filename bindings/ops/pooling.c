@@ -70,7 +70,7 @@ static PyObject *average(const sb_op *self, PyObject *const *args, Py_ssize_t co
     int64_t sizes[4];
     void *out;
     (void)self;
-    if (names || !sb_read_contiguous(args[0], &image) || !read_pooling(args + 1, count - 1, &p) ||
+    if (names || !sb_read_planes(args[0], &image) || !read_pooling(args + 1, count - 1, &p) ||
         !make_windows(&image, &p, axes, sizes))
         return NULL;
     PyObject *result = sb_new(image.dims, sizes, image.is_f64, &out);

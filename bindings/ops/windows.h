@@ -14,8 +14,11 @@ typedef struct {
 int sb_make_axes(sb_axis *axes);
 void sb_free_axes(sb_axis *axes);
 
+/* Reads a tensor whose samples may lie apart, as those of a part of the channels do; the planes of each are contiguous. */
+int sb_read_planes(PyObject *object, sb_view *view);
+
 /* Calls the kernel. `wide` is divided into windows, `narrow` has a value for each; `one` is the tensor that is one of
- * them. A divisor of 0 stands for the counts. */
+ * them, contiguous if it is the latter. A divisor of 0 stands for the counts. */
 int sb_call_window(const sb_axis *axes, const sb_view *one, int64_t divisor, void *wide, void *narrow);
 
 #endif

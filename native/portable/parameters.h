@@ -204,9 +204,10 @@ typedef struct {
     X(whole, is_f64) X(in, x) X(out, out) X(whole, rows) X(whole, width) X(whole, across) X(whole, down)
 
 /* For each of three dimensions the first position of every window, the one after its last, and its count (int64); there is
- * at least one. Backward, `wide` need not be zeros. */
+ * at least one. Backward, `wide` need not be zeros. Each `channels` planes of it begin `sample_step` after the ones before. */
 #define SBP_FIELDS_window(X)                                                                                          \
-    X(whole, is_f64) X(whole, is_backward) X(out, wide) X(out, narrow) X(whole, planes) X(whole, divisor)             \
+    X(whole, is_f64) X(whole, is_backward) X(out, wide) X(out, narrow) X(whole, planes) X(whole, channels)            \
+    X(whole, sample_step) X(whole, divisor)                                                                           \
     X(three_whole, size) X(three_whole, outputs) X(three_in, first) X(three_in, end) X(three_in, counts)
 
 #define SBP_KERNELS(X)                                                                                                \

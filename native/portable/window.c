@@ -22,9 +22,11 @@ static void window_share(void *context, int64_t from, int64_t to) {
     void *aside = sbp_scratch(SBP_SCRATCH_FREE_1, (size_t)(size * p->outputs[2]));
     if (!aside)
         job->failed = 1;
-    for (int64_t plane = from; aside && plane < to; plane++)
+    for (int64_t plane = from; aside && plane < to; plane++) {
+        const int64_t place = plane / p->channels * p->sample_step + plane % p->channels * job->wide;
         (p->is_f64 ? table->f64 : table->f32)[p->is_backward](
-            &job->window, (char *)p->wide + size * plane * job->wide, (char *)p->narrow + size * plane * job->narrow, aside);
+            &job->window, (char *)p->wide + size * place, (char *)p->narrow + size * plane * job->narrow, aside);
+    }
 }
 
 /* Whether window x + 1 is one step after x and like it. */

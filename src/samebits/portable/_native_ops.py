@@ -98,6 +98,7 @@ def _table() -> Table:
         "mean": ("sum", 1),
         "mean.dim": ("sum", 1),
         "convolution": ("convolution", 0),
+        "convolution_backward": ("convolution_gradients", 0),
         "native_layer_norm": ("layer_norm", 0),
         "native_group_norm": ("group_norm", 0),
         "native_group_norm_backward": ("group_norm_gradient", 0),

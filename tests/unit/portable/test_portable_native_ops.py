@@ -24,6 +24,7 @@ pytestmark = pytest.mark.skipif(
     not uses_registration() or not native_ops(), reason="no C code for the dispatcher here"
 )
 aten = torch.ops.aten
+MASKS = [list(mask) for mask in itertools.product([True, False], repeat=3)]
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64]
 
 
@@ -223,9 +224,6 @@ def test_channels(shape, dtype):
         check(aten.native_batch_norm, x, *given[:2], mean.clone(), variance.clone(), True, 0.1, 1e-5)
 
 
-MASKS = [list(mask) for mask in itertools.product([True, False], repeat=3)]
-
-
 @pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
 @pytest.mark.parametrize(
     ("shape", "groups"), [((2, 6, 1), 3), ((3, 4, 5, 7), 2), ((1, 4, 3, 3), 4), ((2, 8, 40, 40), 1)], ids=str
@@ -270,7 +268,7 @@ def test_pooling(pooling, dtype):
     given = (*pooling, *default[len(pooling) :])
     for shape in ((3, 8, 8), (2, 3, 7, 70), (1, 1, 5, 6), (2, 4, 33, 40), (0, 3, 8, 8)):
         image = filled(shape, dtype)
-        for x in (image, image.mT.contiguous().mT):
+        for x in (image, image.mT.contiguous().mT, image[:, 1:], image[1:]):
             check(aten.avg_pool2d, x, *pooling)
         try:
             slope = filled(tuple(aten.avg_pool2d(image, *pooling).shape), dtype)
@@ -310,6 +308,8 @@ def test_nearest(size, outputs, factors, dtype):
             assert ours.stride() == plain.stride()
         check(aten.upsample_nearest2d_backward, slope, outputs, [*leading, *size], *factors)
         check(aten.upsample_nearest2d_backward, slope[..., 1:], outputs, [*leading, *size], *factors)
+        wide = filled((leading[0], leading[1] + 2, *outputs), dtype)[:, 1 : leading[1] + 1]
+        check(aten.upsample_nearest2d_backward, wide, outputs, [*leading, *size], *factors)
         check(aten.upsample_nearest2d_backward, slope.mT, outputs, [*leading, *size], *factors)
 
 
@@ -379,6 +379,40 @@ def test_convolutions(dims, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_gradients_of_convolutions(dims, dtype):
+    backward = aten.convolution_backward
+    for size, taps, stride, padding, dilation in (
+        ((9, 6, 5), 3, 1, 1, 1),
+        ((9, 8, 7), 3, 2, 1, 2),
+        ((8, 5, 4), 2, 3, 0, 1),
+        ((6, 6, 6), 1, 1, 0, 1),
+        ((6, 6, 6), 1, 2, 0, 1),
+        ((6, 6, 6), 1, 2, 1, 1),
+    ):
+        for groups, kind in itertools.product((1, 2, 4), ("filled", "finite")):
+            image = filled((2, 4, *size[:dims]), dtype)
+            weight = filled((8, 4 // groups, *[taps] * dims), dtype)
+            weight = weight.nan_to_num(1.0, 2.0, 3.0) if kind == "finite" else weight
+            given = ([stride], [padding] * dims, [dilation], False, [0], groups)
+            slope = filled(tuple(aten.convolution(image, weight, None, *given).shape), dtype)
+            for mask in MASKS if groups == 1 else MASKS[:1]:
+                check(backward, slope, image, weight, [8], *given, mask)
+            check(backward, slope.expand(2, *slope.shape[1:]), image, weight, None, *given, MASKS[0])
+            check(backward, slope.transpose(0, 1), image, weight, [8], *given, MASKS[0])
+            check(backward, slope[..., 1:], image, weight, [8], *given, MASKS[0])
+            check(backward, slope[..., :1], image, weight, [8], *given, MASKS[0])
+            check(backward, slope, image, weight.double(), [8], *given, MASKS[0])
+    last = [1] * dims
+    slope = aten.convolution(image, weight[:4, :4], None, last, [0], last, True, [0], 1)
+    check(backward, slope, image, weight[:4, :4], None, last, [0], last, True, [0], 1, MASKS[0])
+    if dims == 2:
+        slope = aten.convolution(image, weight, None, last, [0], last, False, [0], groups)
+        turned = image.contiguous(memory_format=torch.channels_last)
+        check(backward, slope, turned, weight, None, last, [0], last, False, [0], groups, MASKS[0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
 def test_losses(dtype):
     for x in tensors(dtype):
         for reduction in (0, 1, 2):
@@ -430,6 +464,7 @@ def test_every_op_of_the_table_computes_here():
         "native_group_norm": lambda: functional.group_norm(x, 2, w, w),
         "native_group_norm_backward": lambda: slope(lambda x: functional.group_norm(x, 2, w, w), x),
         "convolution": lambda: functional.conv1d(x[None], x[:, :, None], w),
+        "convolution_backward": lambda: slope(lambda x: functional.conv1d(x[None], x[:, :, None], w), x),
         "avg_pool2d": lambda: functional.avg_pool2d(x[None], 2),
         "avg_pool2d_backward": lambda: slope(lambda x: functional.avg_pool2d(x[None], 2), x),
         "upsample_nearest2d": lambda: functional.interpolate(x[None, None], scale_factor=2),

@@ -336,6 +336,8 @@ class Window(NamedTuple):
     wide: Address
     narrow: Address
     planes: int
+    channels: int
+    sample_step: int
     divisor: int
     size: Three
     outputs: Three
