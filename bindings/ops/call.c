@@ -25,8 +25,8 @@ static PyObject *call(PyObject *object, PyObject *const *args, Py_ssize_t count,
 }
 
 static sb_function find(const char *name) {
-    const sb_named *const families[] = {sb_arithmetic, sb_channels, sb_convolutions, sb_functions, sb_moves,
-                                        sb_products, sb_reductions, sb_rows, sb_updates};
+    const sb_named *const families[] = {sb_arithmetic, sb_channels, sb_convolutions, sb_functions, sb_groups,
+                                        sb_moves, sb_nearest, sb_pooling, sb_products, sb_reductions, sb_rows, sb_updates};
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         for (const sb_named *each = families[i]; each->name; each++)
             if (!strcmp(each->name, name))

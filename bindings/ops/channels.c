@@ -10,14 +10,7 @@ typedef struct {
 
 /* A value for each channel; none is allowed for a weight or bias. */
 static int read_channels(PyObject *object, const sb_view *x, int is_optional, const void **data) {
-    sb_view values;
-    *data = NULL;
-    if (object == Py_None)
-        return is_optional;
-    if (!sb_read_contiguous(object, &values) || values.is_f64 != x->is_f64 || values.numel != x->sizes[1])
-        return 0;
-    *data = values.data;
-    return 1;
+    return sb_read_weight(object, x, x->sizes[1], data) && (*data || is_optional);
 }
 
 static double value_at(const void *values, int is_f64, int64_t i) {

@@ -21,8 +21,8 @@ typedef struct sb_tensor_ *sb_tensor;
 
 /* Functions of torch and of native/portable by their addresses; `bind` (module.c) sets them once. */
 #define SB_KERNELS(X)                                                                                                 \
-    X(activation) X(channel_norm) X(conv) X(elementwise_binary) X(elementwise_unary) X(gemm) X(layer_norm) X(reduce)      \
-    X(softmax) X(sqrt)
+    X(activation) X(channel_norm) X(conv) X(conv_weight) X(elementwise_binary) X(elementwise_unary) X(gemm)                \
+    X(group_norm) X(group_norm_gradient) X(layer_norm) X(reduce) X(repeat) X(softmax) X(sqrt) X(window)
 #define SB_KERNEL_MEMBER(name) int64_t (*name)(const sbp_##name##_parameters *);
 typedef struct {
     int32_t (*get_data_ptr)(sb_tensor, void **);
@@ -63,8 +63,8 @@ typedef struct {
     sb_function function;
 } sb_named;
 
-extern const sb_named sb_arithmetic[], sb_channels[], sb_convolutions[], sb_functions[], sb_moves[], sb_products[],
-    sb_reductions[], sb_rows[], sb_updates[];
+extern const sb_named sb_arithmetic[], sb_channels[], sb_convolutions[], sb_functions[], sb_groups[], sb_moves[],
+    sb_nearest[], sb_pooling[], sb_products[], sb_reductions[], sb_rows[], sb_updates[];
 extern PyType_Spec sb_op_spec;
 
 /* What is read of a tensor. */
@@ -82,6 +82,13 @@ int sb_read_contiguous(PyObject *object, sb_view *view);
 int sb_is_dense(PyObject *object, int32_t *dtype); /* a plain strided tensor in CPU memory, of any dtype */
 int sb_same_shape(const sb_view *a, const sb_view *b);
 int sb_read_number(PyObject *object, int is_f64, double *number);
+int sb_read_count(PyObject *object, int64_t *count); /* a whole number above 0 */
+
+/* Reads a list of one number, or of one for each dimension, none of them less than `least`. */
+int sb_read_each(PyObject *list, int64_t dims, int64_t least, int64_t *to);
+
+/* Reads a contiguous tensor of n values and the dtype of x; None gives NULL. */
+int sb_read_weight(PyObject *object, const sb_view *x, int64_t n, const void **data);
 
 /* Whether `read` bytes lie exactly where as many are written, or elsewhere. */
 int sb_lies_apart(const void *written, int64_t bytes, const void *from, int64_t read);
@@ -99,6 +106,9 @@ int sb_call(int64_t (*kernel)(const void *), const void *parameters, int64_t wor
 
 /* The object where the kernel succeeded, else NULL; takes the object over. */
 PyObject *sb_result(PyObject *object, int succeeded);
+
+/* Writes the sums over the dimensions of these bits; tells whether it had memory. */
+int sb_add_up(const sb_view *x, uint64_t reduced, void *out);
 
 /* Calls torch's op as if portable mode was off; where that is not possible here, NULL without an exception. */
 PyObject *sb_pass_on(const sb_op *op, PyObject *const *args, Py_ssize_t count, PyObject *names);

@@ -39,11 +39,11 @@ static int64_t sizes_left(const sb_view *x, const dimensions *over, int64_t *siz
     return left;
 }
 
-static int add_up(const sb_view *x, const dimensions *over, void *out) {
+int sb_add_up(const sb_view *x, uint64_t reduced, void *out) {
     struct {
         sbp_reduce_parameters p;
         int64_t extents[3 * SB_MOST_DIMS];
-    } call = {{.kind = 0, .is_f64 = x->is_f64, .a = x->data, .out = out, .reduced = (int64_t)over->reduced, .axes = x->dims},
+    } call = {{.kind = 0, .is_f64 = x->is_f64, .a = x->data, .out = out, .reduced = (int64_t)reduced, .axes = x->dims},
               {0}};
     for (int64_t i = 0; i < x->dims; i++) {
         call.extents[i] = x->sizes[i];
@@ -74,7 +74,7 @@ static PyObject *sum(const sb_op *self, PyObject *const *args, Py_ssize_t count,
     for (int64_t i = 0; i < dims; i++)
         left *= sizes[i];
     PyObject *result = sb_new(dims, sizes, x.is_f64, &out);
-    if (!result || !add_up(&x, &over, out))
+    if (!result || !sb_add_up(&x, over.reduced, out))
         return sb_result(result, 0);
     if (self->code)
         divide(&x, left, out);

@@ -37,18 +37,6 @@ static PyObject *softmax_gradient(const sb_op *self, PyObject *const *args, Py_s
     return write_softmax(self->code, &x, gradient.data);
 }
 
-/* A weight or bias with a value for each place of a row; none is allowed. */
-static int read_weight(PyObject *object, const sb_view *x, int64_t n, const void **data) {
-    sb_view weight;
-    *data = NULL;
-    if (object == Py_None)
-        return 1;
-    if (!sb_read_contiguous(object, &weight) || weight.is_f64 != x->is_f64 || weight.numel != n)
-        return 0;
-    *data = weight.data;
-    return 1;
-}
-
 /* How many of the last dimensions a row has: as many as there are in the list, whose sizes they must be. */
 static int64_t dims_of_row(PyObject *shape, const sb_view *x) {
     const Py_ssize_t count = PyList_CheckExact(shape) ? PyList_Size(shape) : 0;
@@ -75,7 +63,7 @@ static PyObject *layer_norm(const sb_op *self, PyObject *const *args, Py_ssize_t
         sizes[i] = i < x.dims - row ? x.sizes[i] : 1;
         n *= i < x.dims - row ? 1 : x.sizes[i];
     }
-    if (!read_weight(args[2], &x, n, &weight) || !read_weight(args[3], &x, n, &bias))
+    if (!sb_read_weight(args[2], &x, n, &weight) || !sb_read_weight(args[3], &x, n, &bias))
         return NULL;
     PyObject *first = sb_new_like(&x, &out), *second = sb_new(x.dims, sizes, x.is_f64, &mean);
     PyObject *third = sb_new(x.dims, sizes, x.is_f64, &rstd);

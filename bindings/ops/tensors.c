@@ -62,6 +62,39 @@ int sb_read_number(PyObject *object, int is_f64, double *number) {
     return !overflow && whole <= 1 << 24 && whole >= -(1 << 24); /* exact in each dtype */
 }
 
+int sb_read_count(PyObject *object, int64_t *count) {
+    *count = PyLong_CheckExact(object) ? PyLong_AsLongLong(object) : 0;
+    PyErr_Clear();
+    return *count > 0;
+}
+
+int sb_read_each(PyObject *list, int64_t dims, int64_t least, int64_t *to) {
+    const Py_ssize_t count = PyList_CheckExact(list) ? PyList_Size(list) : 0;
+    if (count != 1 && count != dims)
+        return 0;
+    for (int64_t i = 0; i < dims; i++) {
+        PyObject *number = PyList_GetItem(list, count == 1 ? 0 : i);
+        if (!PyLong_CheckExact(number))
+            return 0;
+        const long long value = PyLong_AsLongLong(number);
+        if (value < least || value > INT32_MAX)
+            return 0;
+        to[i] = value;
+    }
+    return 1;
+}
+
+int sb_read_weight(PyObject *object, const sb_view *x, int64_t n, const void **data) {
+    sb_view weight;
+    *data = NULL;
+    if (object == Py_None)
+        return 1;
+    if (!sb_read_contiguous(object, &weight) || weight.is_f64 != x->is_f64 || weight.numel != n)
+        return 0;
+    *data = weight.data;
+    return 1;
+}
+
 int sb_lies_apart(const void *written, int64_t bytes, const void *from, int64_t read) {
     const char *a = written, *b = from;
     return (a == b && read == bytes) || b >= a + bytes || b + read <= a;

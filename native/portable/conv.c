@@ -5,6 +5,7 @@
 
 #include "isa.h"
 #include "portable.h"
+#include "scratch.h"
 #include "threads.h"
 
 SBP_DECLARE_TABLES(sbp_conv_table, conv)
@@ -128,7 +129,7 @@ static void end_conv(sbp_conv *c) {
     }
     free(c->class_);
     if (c->pixels != c->image)
-        free(c->pixels);
+        sbp_give_back(c->pixels, c->pixels_bytes);
 }
 
 #define CACHED 2000000 /* bytes of padded image that a thread may have for itself */
@@ -154,7 +155,7 @@ static int64_t run_padded(sbp_conv *c, const sbp_conv_steps *steps, int64_t size
     if (is_whole(c)) {
         c->pixels = (char *)c->image;
     } else {
-        c->pixels = malloc((size_t)((all + 2 * steps->lanes) * size));
+        c->pixels = sbp_borrow(SBP_SCRATCH_FREE_1, c->pixels_bytes = (size_t)((all + 2 * steps->lanes) * size));
         if (!c->pixels)
             return SBP_NO_MEMORY;
         sbp_share_out(c->samples * channels, least_parts(c->channel_step), steps->pad, c);
@@ -221,13 +222,12 @@ static int64_t run_weight(sbp_conv_weight *c, const sbp_conv_steps *steps, int64
     const int64_t lanes = c->is_gathered ? 1 : steps->lanes;
     const int64_t vectors = c->is_gathered ? c->depth : c->channel_vectors, pairs = (c->vectors + 1) / 2;
     const int64_t sample_step = c->groups * vectors * c->plane * lanes;
-    void *pixels = NULL;
-    if (posix_memalign(&pixels, 64, (size_t)((c->samples * sample_step + steps->lanes) * size)))
-        return SBP_NO_MEMORY;
-    c->pixels = pixels;
-    c->packed = malloc((size_t)(c->groups * c->rows * c->terms * (c->is_depthwise ? vectors * lanes : 1) * size + 1));
+    c->pixels_bytes = (size_t)((c->samples * sample_step + steps->lanes) * size);
+    c->packed_bytes = (size_t)(c->groups * c->rows * c->terms * (c->is_depthwise ? vectors * lanes : 1) * size + 1);
+    c->pixels = sbp_borrow(SBP_SCRATCH_FREE_1, c->pixels_bytes);
+    c->packed = sbp_borrow(SBP_SCRATCH_FREE_2, c->packed_bytes);
     c->places = malloc((size_t)(c->terms + 1) * sizeof(int64_t));
-    if (!c->packed || !c->places)
+    if (!c->pixels || !c->packed || !c->places)
         return SBP_NO_MEMORY;
     list_places(c, lanes, sample_step);
     sbp_share_out(c->samples * c->groups * vectors, least_parts(c->plane * lanes), steps->weight_pad, c);
@@ -263,8 +263,8 @@ int64_t samebits_portable_conv_weight(const sbp_conv_weight_parameters *p) {
     c.vectors = c.is_gathered ? up(c.depth * c.taps, steps->lanes) : c.taps * c.channel_vectors;
     c.panels = up(c.rows, steps->most_rows);
     const int64_t result = run_weight(&c, steps, p->is_f64 ? 8 : 4);
-    free(c.pixels);
-    free(c.packed);
+    sbp_give_back(c.pixels, c.pixels_bytes);
+    sbp_give_back(c.packed, c.packed_bytes);
     free(c.places);
     return result;
 }

@@ -2,6 +2,7 @@
 #ifndef SAMEBITS_PORTABLE_CONV_H
 #define SAMEBITS_PORTABLE_CONV_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define SBP_CONV_K_BLOCK 128
@@ -28,6 +29,7 @@ typedef struct {
     int64_t stride[3], before[3]; /* of the image: per step of j; zeros before it (less than none: that much is cut) */
     int64_t padded[3], phase;     /* of the padded image: sizes, and pixels in a row that a stride takes together */
     char *pixels;                 /* the padded image */
+    size_t pixels_bytes;
     int64_t channel_step;         /* from a channel of the padded image to the next */
     int64_t weight_row, weight_group;
     int64_t is_weight_in_order; /* the terms of an output channel are next to each other in the weight */
@@ -53,7 +55,8 @@ typedef struct {
     int64_t plane;       /* pixels in a padded image */
     char *pixels;        /* [sample][group][vector of channels][pixel][lane]; gathered: [sample][channel][pixel] */
     char *packed;        /* [group][block][panel][term][row]; depthwise: [row][vector of channels][term][lane] */
-    int64_t *places;     /* [terms] */
+    size_t pixels_bytes, packed_bytes;
+    int64_t *places; /* [terms] */
     int64_t failed;
 } sbp_conv_weight;
 

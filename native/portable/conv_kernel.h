@@ -1,4 +1,5 @@
 #include "conv.h"
+#include "scratch.h"
 #include "simd.h"
 
 /* Rows of a tile: with two vectors each and a vector of either factor they fill the registers. */

@@ -226,7 +226,7 @@ static void CONV(compute_samples)(void *job, int64_t from, int64_t to) {
     sbp_conv *c = job;
     const int64_t size = c->size[0] * c->size[1] * c->size[2], step = c->depth * c->channel_step;
     CONV(space) *s = CONV(make_space)(c);
-    T *image = malloc((size_t)(c->run * step + 2 * LANES) * sizeof(T));
+    T *image = sbp_scratch(SBP_SCRATCH_FREE_1, (size_t)(c->run * step + 2 * LANES) * sizeof(T));
     if (!image)
         c->failed = 1;
     for (int64_t part = from; s && image && part < to; part++) {
@@ -241,6 +241,5 @@ static void CONV(compute_samples)(void *job, int64_t from, int64_t to) {
             for (int64_t l = 0; l < c->classes; l++)
                 CONV(pixels)(c, &c->class_[l], &r, block * PIXELS, s);
     }
-    free(image);
     free(s);
 }

@@ -4,14 +4,15 @@
 
 #include <stdint.h>
 
-/* In the order of UNARY and BINARY in src/samebits/portable/kernels/elementwise.py. */
-#define SBP_PLAIN(DO)                                                                                                 \
-    DO(exp) DO(exp2) DO(expm1) DO(log) DO(log2) DO(log10) DO(log1p) DO(tanh) DO(sigmoid) DO(erf) DO(rsqrt)            \
+/* In the order of UNARY and BINARY in src/samebits/portable/kernels/elementwise.py. SMALL: of small arguments there is a
+ * shorter way to the same value. */
+#define SBP_PLAIN(DO, SMALL)                                                                                          \
+    SMALL(exp) DO(exp2) DO(expm1) DO(log) DO(log2) DO(log10) DO(log1p) DO(tanh) SMALL(sigmoid) DO(erf) DO(rsqrt)      \
     DO(erfc) DO(ndtr) DO(sinh) DO(cosh) DO(asin) DO(acos) DO(atan) DO(asinh) DO(acosh) DO(atanh)            \
     DO(sinc) DO(logit) DO(log_ndtr) DO(erfinv) DO(lgamma) DO(digamma)
 /* Large arguments go another way. */
 #define SBP_CIRCLE(DO) DO(sin) DO(cos) DO(tan)
-#define SBP_UNARY(DO) SBP_PLAIN(DO) SBP_CIRCLE(DO)
+#define SBP_UNARY(DO) SBP_PLAIN(DO, DO) SBP_CIRCLE(DO)
 #define SBP_BINARY(DO) DO(pow) DO(atan2) DO(xlogy) DO(xlog1py) DO(hypot) DO(logaddexp) DO(logaddexp2)    \
     DO(tanh_backward) DO(sigmoid_backward)
 

@@ -6,6 +6,10 @@
 #include "math_base.h"
 #include "math_coefficients.h"
 
+/* Up to here 2^k is a normal number in e^|x| and e^-|x|. */
+#define SBM_SMALL_f32 87.0f
+#define SBM_SMALL_f64 708.0
+
 /* From here on the result is infinite, or rounds to nothing; expm1 is -1; tanh and erf are 1; 2^-k is nothing to 1. */
 #define SBM_EXP_TOP_f32 89.0f
 #define SBM_EXP_TOP_f64 710.0

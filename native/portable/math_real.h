@@ -27,6 +27,18 @@ SBP_FUNCTION void SBM(sbm_exp_pair)(R x, R x_low, R *high, R *low, R *k) {
     *low = (first - *high) + second;
 }
 
+/* x 2^k rounded once; `is_small`: 2^k is a normal number. */
+SBP_FUNCTION R SBM(sbm_scale_by)(const int is_small, R x, R k) {
+    return is_small ? x * SBM(sbm_power_of_two)(k) : SBM(sbm_scale)(x, k);
+}
+
+/* e^x for |x| to SMALL. */
+SBP_FUNCTION R SBM(sbm_exp_small)(R x) {
+    R r, more, k;
+    SBM(sbm_exp_parts)(x, 0, &r, &more, &k);
+    return SBM(sbm_scale_by)(1, SBM(sbm_one_plus)(r, more), k);
+}
+
 SBP_FUNCTION R SBM(sbm_exp)(R x) {
     R r, more, k;
     SBM(sbm_exp_parts)(x, 0, &r, &more, &k);
@@ -129,15 +141,24 @@ SBP_FUNCTION R SBM(sbm_tanh)(R x) {
     return a < 1 ? near : SBM(sbm_signed)(bounded, x);
 }
 
-SBP_FUNCTION R SBM(sbm_sigmoid)(R x) {
+SBP_FUNCTION R SBM(sbm_sigmoid_by)(const int is_small, R x) {
     const R a = SBM(sbm_abs)(x);
     R m, m_low, k;
     SBM(sbm_exp_pair)(-a, 0, &m, &m_low, &k);
     /* e^-a = (m + m_low) 2^k: 1 / (1 + e^-a), or e^-a / (1 + e^-a) with its 2^k left to the end */
-    const R e = SBM(sbm_scale)(m, k), d = 1 + e, d_low = ((1 - d) + e) + SBM(sbm_scale)(m_low, k), by_d = 1 / d;
+    const R e = SBM(sbm_scale_by)(is_small, m, k), d = 1 + e, by_d = 1 / d;
+    const R d_low = ((1 - d) + e) + SBM(sbm_scale_by)(is_small, m_low, k);
     const R n = x < 0 ? m : 1, n_low = x < 0 ? m_low : 0;
     const R q = n * by_d, left = FMA(-q, d, n) + FMA(-q, d_low, n_low);
-    const R result = SBM(sbm_scale)(FMA(left, by_d, q), x < 0 ? k : 0), bounded = x < C(EXP_BOTTOM) ? 0 : result;
+    const R value = FMA(left, by_d, q);
+    return x < 0 ? SBM(sbm_scale_by)(is_small, value, k) : value;
+}
+
+/* For |x| to SMALL. */
+SBP_FUNCTION R SBM(sbm_sigmoid_small)(R x) { return SBM(sbm_sigmoid_by)(1, x); }
+
+SBP_FUNCTION R SBM(sbm_sigmoid)(R x) {
+    const R result = SBM(sbm_sigmoid_by)(0, x), bounded = x < C(EXP_BOTTOM) ? 0 : result;
     return x > -C(EXP_BOTTOM) ? 1 : bounded;
 }
 

@@ -199,16 +199,22 @@ typedef struct {
     X(whole, kind) X(out, out) X(whole, numel) X(whole, key) X(whole, first) X(whole, stream) X(whole, lane)          \
     X(whole, bits) X(whole, low) X(in, source) X(real, a) X(real, b)
 
-/* For each of three dimensions the first position of every window, the one after its last, and its count (int64). */
+/* `x`: `rows` of `width` pixels, each of which is repeated `across` times, and each row `down` times. */
+#define SBP_FIELDS_repeat(X)                                                                                          \
+    X(whole, is_f64) X(in, x) X(out, out) X(whole, rows) X(whole, width) X(whole, across) X(whole, down)
+
+/* For each of three dimensions the first position of every window, the one after its last, and its count (int64); there is
+ * at least one. Backward, `wide` need not be zeros. Each `channels` planes of it begin `sample_step` after the ones before. */
 #define SBP_FIELDS_window(X)                                                                                          \
-    X(whole, is_f64) X(whole, is_backward) X(out, wide) X(out, narrow) X(whole, planes) X(whole, divisor)             \
+    X(whole, is_f64) X(whole, is_backward) X(out, wide) X(out, narrow) X(whole, planes) X(whole, channels)            \
+    X(whole, sample_step) X(whole, divisor)                                                                           \
     X(three_whole, size) X(three_whole, outputs) X(three_in, first) X(three_in, end) X(three_in, counts)
 
 #define SBP_KERNELS(X)                                                                                                \
     X(accumulate) X(activation) X(attention) X(batch_norm) X(batch_norm_gradient) X(channel_norm) X(cholesky) X(conv) \
     X(conv_weight) X(elementwise_binary) X(elementwise_unary) X(fft) X(gemm) X(group_norm) X(group_norm_gradient)     \
     X(householder) X(jacobi) X(layer_norm) X(layer_norm_weights) X(lstm) X(lstm_gradient) X(lu) X(optimizer)          \
-    X(pairs) X(random) X(reduce) X(reflections) X(scan) X(softmax) X(sqrt) X(triangular) X(window)
+    X(pairs) X(random) X(reduce) X(reflections) X(repeat) X(scan) X(softmax) X(sqrt) X(triangular) X(window)
 
 #define SBP_MEMBER_whole(name) int64_t name;
 #define SBP_MEMBER_real(name) double name;

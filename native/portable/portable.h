@@ -13,7 +13,7 @@
 #include "parameters.h"
 
 /* Changes with any change to an entry point, so that a stale library is never used. */
-#define SBP_ABI 5
+#define SBP_ABI 6
 
 SBP_API int samebits_portable_abi(void);
 

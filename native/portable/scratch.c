@@ -45,4 +45,18 @@ void *sbp_scratch(int which, size_t bytes) {
     return fresh;
 }
 
+#define MOST_KEPT ((size_t)1 << 24)
+
+void *sbp_borrow(int which, size_t bytes) {
+    void *fresh = NULL;
+    if (bytes <= MOST_KEPT)
+        return sbp_scratch(which, bytes);
+    return posix_memalign(&fresh, 4096, bytes) ? NULL : fresh;
+}
+
+void sbp_give_back(void *borrowed, size_t bytes) {
+    if (bytes > MOST_KEPT)
+        free(borrowed);
+}
+
 #endif

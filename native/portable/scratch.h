@@ -11,4 +11,8 @@ enum { SBP_SCRATCH_A, SBP_SCRATCH_B, SBP_SCRATCH_VECTOR, SBP_SCRATCH_FREE_1, SBP
  * one again. NULL without memory. */
 void *sbp_scratch(int which, size_t bytes);
 
+/* The same, but memory of its own where it is so much that a thread should not keep it; then given back after use. */
+void *sbp_borrow(int which, size_t bytes);
+void sbp_give_back(void *borrowed, size_t bytes);
+
 #endif

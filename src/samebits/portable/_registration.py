@@ -56,7 +56,7 @@ def register() -> Registrations:
     registrations = Registrations()
     switch()
     registrations.catch_all(run_op)
-    for name in passing_ops() - ops_taken_apart():
+    for name in passing_ops() - ops_taken_apart() - native_ops():
         registrations.pass_on(name)
     for name in factory_ops():
         if base_of(name) in COMPUTED_FACTORIES:

@@ -182,7 +182,7 @@ def test_all_kernels_have_the_fields_of_the_header():
         pytest.skip("no C library")
 
     assert declared_parameters() == exported_parameters(load()._library)
-    assert len(declared_parameters()) == 32
+    assert len(declared_parameters()) == 33
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.skipif(
     not uses_registration() or not native_ops(), reason="no C code for the dispatcher here"
 )
 aten = torch.ops.aten
+MASKS = [list(mask) for mask in itertools.product([True, False], repeat=3)]
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64]
 
 
@@ -223,6 +224,96 @@ def test_channels(shape, dtype):
         check(aten.native_batch_norm, x, *given[:2], mean.clone(), variance.clone(), True, 0.1, 1e-5)
 
 
+@pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "groups"), [((2, 6, 1), 3), ((3, 4, 5, 7), 2), ((1, 4, 3, 3), 4), ((2, 8, 40, 40), 1)], ids=str
+)
+def test_groups(shape, groups, dtype):
+    x, slope = filled(shape, dtype), filled(shape, dtype).flip(0)
+    weight, bias = filled((2, shape[1]), dtype)
+    sizes = shape[0], shape[1], x.numel() // (shape[0] * shape[1]), groups
+    mean, rstd = torch.randn(2, shape[0], groups, dtype=dtype)
+    for affine in ((weight, bias), (weight, None), (None, bias), (None, None)):
+        check(aten.native_group_norm, x, *affine, *sizes, 1e-5)
+    check(aten.native_group_norm, x.transpose(0, 1).contiguous().transpose(0, 1), weight, bias, *sizes, 1e-5)
+    check(aten.native_group_norm, x, weight[1:], bias, *sizes, 1e-5)
+    check(aten.native_group_norm, x, weight, bias, 2 * sizes[0], *sizes[1:], 1e-5)
+    check(aten.native_group_norm, x, weight, bias, *sizes[:3], 5, 1e-5)
+    check(aten.native_group_norm, x, weight.double(), bias.double(), *sizes, 1e-5)
+    for scale, mask in itertools.product((weight, None), MASKS):
+        check(aten.native_group_norm_backward, slope, x, mean, rstd, scale, *sizes, mask)
+    for given in ((slope[:1], x, mean, rstd), (slope, x, mean[:, 1:], rstd), (slope, x.double(), mean, rstd)):
+        check(aten.native_group_norm_backward, *given, weight, *sizes, MASKS[0])
+
+
+POOLINGS = [
+    ([2],),
+    ([2, 2], []),
+    ([3, 2], [2, 1], [1, 0]),
+    ([3], [1], [1], False, False),
+    ([5], [2], [2], True),
+    ([3], [4], [0], True, False),
+    ([2], [3], [1], False, True, 3),
+    ([3], [], [1], True, False, 5),
+    ([2], [2], [0], False, True, -2),
+    ([2], [2], [2]),
+    ([9]),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
+@pytest.mark.parametrize("pooling", POOLINGS, ids=str)
+def test_pooling(pooling, dtype):
+    default = ([2], [], [0], False, True, None)
+    given = (*pooling, *default[len(pooling) :])
+    for shape in ((3, 8, 8), (2, 3, 7, 70), (1, 1, 5, 6), (2, 4, 33, 40), (0, 3, 8, 8)):
+        image = filled(shape, dtype)
+        for x in (image, image.mT.contiguous().mT, image[:, 1:], image[1:]):
+            check(aten.avg_pool2d, x, *pooling)
+        try:
+            slope = filled(tuple(aten.avg_pool2d(image, *pooling).shape), dtype)
+        except RuntimeError:
+            slope = filled((*shape[:-2], 4, 4), dtype)
+        check(aten.avg_pool2d_backward, slope, image, *given)
+        check(aten.avg_pool2d_backward, slope[..., 1:], image, *given)
+        check(aten.avg_pool2d_backward, slope, image.double(), *given)
+
+
+NEAREST = [
+    ((8, 8), (16, 16), ()),
+    ((8, 5), (16, 5), (2.0, 1.0)),
+    ((5, 20), (20, 160), (4.0, 8.0)),
+    ((8, 8), (16, 16), (2.5, 2.0)),
+    ((3, 4), (9, 20), (3.0, 5.0)),
+    ((7, 9), (10, 11), ()),
+    ((7, 49), (10, 343), (1.5, 7.0)),
+    ((9, 7), (4, 3), (None, 0.5)),
+    ((8, 8), (16, 16), (-1.0, 0.0)),
+    ((1, 40), (3, 80), (None, None)),
+    ((2, 3), (2, 123), ()),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
+@pytest.mark.parametrize(("size", "outputs", "factors"), NEAREST, ids=str)
+def test_nearest(size, outputs, factors, dtype):
+    outputs = list(outputs)
+    for leading in ((2, 3), (1, 1), (0, 2)):
+        image, slope = filled((*leading, *size), dtype), filled((*leading, *outputs), dtype)
+        for x in (image, image.mT.contiguous().mT, image.contiguous(memory_format=torch.channels_last)):
+            check(aten.upsample_nearest2d, x, outputs, *factors)
+            with PortableMode():
+                ours = aten.upsample_nearest2d(x, outputs, *factors)
+            plain = aten.upsample_nearest2d(x, outputs, *factors)
+            assert str(samebits.digest(ours)) == str(samebits.digest(plain))
+            assert ours.stride() == plain.stride()
+        check(aten.upsample_nearest2d_backward, slope, outputs, [*leading, *size], *factors)
+        check(aten.upsample_nearest2d_backward, slope[..., 1:], outputs, [*leading, *size], *factors)
+        wide = filled((leading[0], leading[1] + 2, *outputs), dtype)[:, 1 : leading[1] + 1]
+        check(aten.upsample_nearest2d_backward, wide, outputs, [*leading, *size], *factors)
+        check(aten.upsample_nearest2d_backward, slope.mT, outputs, [*leading, *size], *factors)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("number", [0.1, -0.0, 3, 0.7, 1e39, 2**40, True])
 def test_updates(number, dtype):
@@ -289,6 +380,40 @@ def test_convolutions(dims, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_gradients_of_convolutions(dims, dtype):
+    backward = aten.convolution_backward
+    for size, taps, stride, padding, dilation in (
+        ((9, 6, 5), 3, 1, 1, 1),
+        ((9, 8, 7), 3, 2, 1, 2),
+        ((8, 5, 4), 2, 3, 0, 1),
+        ((6, 6, 6), 1, 1, 0, 1),
+        ((6, 6, 6), 1, 2, 0, 1),
+        ((6, 6, 6), 1, 2, 1, 1),
+    ):
+        for groups, kind in itertools.product((1, 2, 4), ("filled", "finite")):
+            image = filled((2, 4, *size[:dims]), dtype)
+            weight = filled((8, 4 // groups, *[taps] * dims), dtype)
+            weight = weight.nan_to_num(1.0, 2.0, 3.0) if kind == "finite" else weight
+            given = ([stride], [padding] * dims, [dilation], False, [0], groups)
+            slope = filled(tuple(aten.convolution(image, weight, None, *given).shape), dtype)
+            for mask in MASKS if groups == 1 else MASKS[:1]:
+                check(backward, slope, image, weight, [8], *given, mask)
+            check(backward, slope.expand(2, *slope.shape[1:]), image, weight, None, *given, MASKS[0])
+            check(backward, slope.transpose(0, 1), image, weight, [8], *given, MASKS[0])
+            check(backward, slope[..., 1:], image, weight, [8], *given, MASKS[0])
+            check(backward, slope[..., :1], image, weight, [8], *given, MASKS[0])
+            check(backward, slope, image, weight.double(), [8], *given, MASKS[0])
+    last = [1] * dims
+    slope = aten.convolution(image, weight[:4, :4], None, last, [0], last, True, [0], 1)
+    check(backward, slope, image, weight[:4, :4], None, last, [0], last, True, [0], 1, MASKS[0])
+    if dims == 2:
+        slope = aten.convolution(image, weight, None, last, [0], last, False, [0], groups)
+        turned = image.contiguous(memory_format=torch.channels_last)
+        check(backward, slope, turned, weight, None, last, [0], last, False, [0], groups, MASKS[0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:3], ids=str)
 def test_losses(dtype):
     for x in tensors(dtype):
         for reduction in (0, 1, 2):
@@ -302,6 +427,15 @@ def test_copies():
     for dtype, other in itertools.product(DTYPES, repeat=2):
         for x in tensors(dtype):
             check(lambda x, other: torch.zeros(x.shape, dtype=other).copy_(x), x, other)
+
+
+def slope(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """The gradient of the sum of a function's squares."""
+    x = x.clone().requires_grad_()
+    out = function(x)
+    (out * out).sum().backward()
+    assert x.grad is not None
+    return x.grad
 
 
 def test_every_op_of_the_table_computes_here():
@@ -328,7 +462,16 @@ def test_every_op_of_the_table_computes_here():
         "_softmax": lambda: x.softmax(1),
         "native_layer_norm": lambda: functional.layer_norm(x, (4,), w, w),
         "native_batch_norm": lambda: functional.batch_norm(x, w, w * w, w, w),
+        "native_group_norm": lambda: functional.group_norm(x, 2, w, w),
+        "native_group_norm_backward": lambda: slope(lambda x: functional.group_norm(x, 2, w, w), x),
         "convolution": lambda: functional.conv1d(x[None], x[:, :, None], w),
+        "convolution_backward": lambda: slope(lambda x: functional.conv1d(x[None], x[:, :, None], w), x),
+        "avg_pool2d": lambda: functional.avg_pool2d(x[None], 2),
+        "avg_pool2d_backward": lambda: slope(lambda x: functional.avg_pool2d(x[None], 2), x),
+        "upsample_nearest2d": lambda: functional.interpolate(x[None, None], scale_factor=2),
+        "upsample_nearest2d_backward": lambda: slope(
+            lambda x: functional.interpolate(x[None, None], (5, 7)), x
+        ),
         "clone": x.clone,
         "zeros_like": lambda: torch.zeros_like(x),
     }

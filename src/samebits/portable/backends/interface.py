@@ -172,7 +172,7 @@ class Backend(Protocol):
         """Compute the mean of each window."""
 
     def window_spread(self, gradient: Tensor, dims: tuple[Windows, ...], divisor: int, out: Tensor) -> None:
-        """Add the gradient of the means' input to zeros."""
+        """Compute the gradient of the means' input."""
 
     def rotate(self, problem: Problem, most_sweeps: int, done: Tensor) -> None:
         """Rotate rows as `jacobi.rotate`; `done` (int64) becomes 1 for each matrix that is done, else 0."""

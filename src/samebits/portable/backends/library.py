@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from samebits._reader import Kernel
 
-ABI = 5
+ABI = 6
 BACKEND_VARIABLE = variable_names.PORTABLE_BACKEND
 REFERENCE = "reference"
 """The value of that variable that asks for no C kernels."""

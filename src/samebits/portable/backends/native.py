@@ -395,6 +395,8 @@ class NativeBackend(NativeLinalg, NativeLstm):
             wide=wide.data_ptr(),
             narrow=narrow.data_ptr(),
             planes=wide.shape[0],
+            channels=wide.shape[0],
+            sample_step=0,
             divisor=divisor,
             size=wide.shape[1:],
             outputs=narrow.shape[1:],

@@ -283,6 +283,18 @@ class Reduce(NamedTuple):
     extents: Extents
 
 
+class Repeat(NamedTuple):
+    """Rows of pixels, each repeated `across` times, and each row `down` times."""
+
+    is_f64: bool
+    x: Address
+    out: Address
+    rows: int
+    width: int
+    across: int
+    down: int
+
+
 class Scan(NamedTuple):
     """Running sums or products of (outer, n, inner) values."""
 
@@ -324,6 +336,8 @@ class Window(NamedTuple):
     wide: Address
     narrow: Address
     planes: int
+    channels: int
+    sample_step: int
     divisor: int
     size: Three
     outputs: Three

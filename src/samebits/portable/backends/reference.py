@@ -243,7 +243,7 @@ class ReferenceBackend(ReferenceLstm):
 
     def window_spread(self, gradient: Tensor, dims: tuple[Windows, ...], divisor: int, out: Tensor) -> None:
         """See `Backend`."""
-        reductions.window_spread(as_array(out), as_array(gradient), _bounds(dims), divisor)
+        reductions.window_spread(as_array(out.zero_()), as_array(gradient), _bounds(dims), divisor)
 
     def rotate(self, problem: Problem, most_sweeps: int, done: Tensor) -> None:
         """See `Backend`."""

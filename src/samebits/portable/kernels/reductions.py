@@ -206,7 +206,8 @@ def window_mean(x: Tensor, dims: tuple[Windows, ...], divisor: int) -> Tensor:
 
 def window_spread(grad: Tensor, dims: tuple[Windows, ...], divisor: int) -> Tensor:
     """Return the gradient of the input of `window_mean`; `grad`, of its output, is contiguous."""
-    out = torch.zeros((grad.shape[0], *(d.size for d in dims)), dtype=grad.dtype)
-    if grad.numel():
-        backend_of(grad).window_spread(grad, dims, divisor, out)
+    out = torch.empty((grad.shape[0], *(d.size for d in dims)), dtype=grad.dtype)
+    if not grad.numel():
+        return out.zero_()
+    backend_of(grad).window_spread(grad, dims, divisor, out)
     return out
