@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import calling_frame, pass_on
 from samebits._torch.core import (
+    direct_call,
     dispatch_mode_class,
     is_opaque,
     is_virtual,
@@ -97,7 +98,7 @@ class OpProbe(DispatchProbe):
         self._contents = Contents(reads_all=recorder.settings.substitution is not None)
         self._calls = self._contents.calls(memory, recorder.next_seq, name_of)
         self._foreign_modes = foreign_modes()
-        self._specs: dict[int, tuple[OpSpec, Any]] = {}
+        self._specs: dict[int, tuple[OpSpec, Any, Any]] = {}
         self._rows = OpRows(recorder, modules, backward)
         self._first_step = recorder.settings.first_op_step
         self._torch: Any = None
@@ -133,12 +134,12 @@ class OpProbe(DispatchProbe):
             thread: the facts of the running thread.
         """
         recorder = self._recorder
-        known = self._specs.get(id(op))
-        spec = self._learn(op) if known is None else known[0]
-        if not recorder.active or spec.ignored or recorder.step < self._first_step or recorder.quietly.depth:
+        spec, _, direct = self._specs.get(id(op)) or self._learn(op)
+        early = recorder.steps.count < self._first_step
+        if not recorder.active or spec.ignored or early or recorder.quietly.depth:
             return self.call_unseen(op, args, kwargs, spec)
-        if spec.at_once and self._calls is not None and not recorder.on_tensors and not self._foreign_modes():
-            return self._call_at_once(self._calls, spec, op, (args, kwargs), thread)
+        if spec.at_once and self._calls and not recorder.on_tensors and not self._foreign_modes():
+            return self._call_at_once(self._calls, spec, direct, (args, kwargs), thread)
         return self._call_in_parts(spec, op, args, kwargs, thread)
 
     def _call_at_once(
@@ -219,7 +220,7 @@ class OpProbe(DispatchProbe):
                 return outcome
             if not seen[1] and outcome is not None:
                 others.append(("->", outcome))
-            seq = self._record(spec, seen, repr(others)[1:-1] if others else "", thread, source)
+            seq = self._record(spec, seen, repr(others)[1:-1], thread, source)
             if before is not None and before.substitution is not None:
                 before.substitution.recorded(seq)
         except Exception as error:  # noqa: BLE001 - an error of ours does not end the script
@@ -281,11 +282,10 @@ class OpProbe(DispatchProbe):
         finally:
             self._contents.forget()
 
-    def _learn(self, op: Any) -> OpSpec:
-        spec = spec_of(op, self._recorder.writer.text)
+    def _learn(self, op: Any) -> tuple[OpSpec, Any, Any]:
         # Keyed by identity, since an overload's hash is computed in Python; held, so that none other gets it.
-        self._specs[id(op)] = (spec, op)
-        return spec
+        learned = self._specs[id(op)] = spec_of(op, self._recorder.writer.text), op, direct_call(op)
+        return learned
 
     def _returned(self, outcome: Any) -> list[Any] | None:
         """Return the tensors that an op returned; None where one has no contents."""
