@@ -68,7 +68,7 @@ def direct_call(op: Any) -> Callable[..., Any]:
     """Return what calling an overload calls, without the function in Python that does nothing else."""
     from torch._ops import OpOverload
 
-    return getattr(op, "_op", op) if type(op) is OpOverload else op  # type: ignore[no-any-return]
+    return getattr(op, "_op", op) if type(op) is OpOverload else op
 
 
 def node_sequence(node: Any) -> int:
