@@ -1,5 +1,5 @@
+#include "links.h"
 #include "memory_map.h"
-#include "reader.h"
 
 #define NO_WRITER (-1)
 /* Flags of the op whose links are asked for. */
@@ -10,12 +10,6 @@ typedef struct {
     sb_memory_map map;
     int32_t serial;
 } memory;
-
-/* Tensors of one event by the addresses of their storages. */
-typedef struct {
-    const uint64_t *bases;
-    Py_ssize_t count;
-} sb_bases;
 
 static sb_bases bases_of(const char *bytes, Py_ssize_t length) { return (sb_bases){(const uint64_t *)bytes, length / 8}; }
 
@@ -64,14 +58,8 @@ static int link_outputs(memory *self, sb_entry *nowhere, sb_bases inputs, sb_bas
     return 1;
 }
 
-static PyObject *op_links(PyObject *object, PyObject *args) {
-    int seq, flags;
-    const char *in, *out;
-    Py_ssize_t in_length, out_length;
-    if (!PyArg_ParseTuple(args, "iy#y#i", &seq, &in, &in_length, &out, &out_length, &flags))
-        return NULL;
+PyObject *sb_op_links(PyObject *object, int seq, sb_bases inputs, sb_bases outputs, int flags) {
     memory *self = (memory *)object;
-    const sb_bases inputs = bases_of(in, in_length), outputs = bases_of(out, out_length);
     const int random = (flags & RANDOM) != 0;
     PyObject *result = PyBytes_FromStringAndSize(NULL, 8 * (inputs.count + random + outputs.count));
     if (result) {
@@ -85,6 +73,15 @@ static PyObject *op_links(PyObject *object, PyObject *args) {
         }
     }
     return result;
+}
+
+static PyObject *op_links(PyObject *object, PyObject *args) {
+    int seq, flags;
+    const char *in, *out;
+    Py_ssize_t in_length, out_length;
+    if (!PyArg_ParseTuple(args, "iy#y#i", &seq, &in, &in_length, &out, &out_length, &flags))
+        return NULL;
+    return sb_op_links(object, seq, bases_of(in, in_length), bases_of(out, out_length), flags);
 }
 
 /* ---- links of another event */

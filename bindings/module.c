@@ -27,6 +27,7 @@ PyMODINIT_FUNC PyInit__reader(void) {
     PyObject *module = PyModule_Create(&definition);
     if (module && (PyModule_AddIntConstant(module, "ABI", SB_READER_ABI) || add_type(module, &sb_reader_spec) ||
                    add_type(module, &sb_memory_spec) || add_type(module, &sb_observer_spec) ||
+                   add_type(module, &sb_calls_spec) ||
                    add_type(module, &sb_scanner_spec) || add_type(module, &sb_kernel_spec)))
         Py_CLEAR(module);
     return module;

@@ -174,7 +174,7 @@ static PyObject *digest_work(const sb_observer *self, sb_work *w) {
     return result;
 }
 
-static PyObject *observe_work(sb_observer *self, sb_work *w) {
+static PyObject *observe_work(sb_observer *self, sb_work *w, sb_result make, void *context) {
     if (!describe_all(self, w))
         return NULL;
     if (is_large(w) && !sb_has_foreign(&self->libraries))
@@ -188,13 +188,13 @@ static PyObject *observe_work(sb_observer *self, sb_work *w) {
     if (!digests)
         return NULL;
     keep_all(self, w);
-    return sb_triple(digests, sb_bytes_of(w->kinds, w->end.kinds), sb_bytes_of(w->bases, w->end.bases));
+    return make(w, digests, context);
 }
 
 /* Words for each tensor: its descriptor, its dtype and sizes, its storage, its sums, what is known of it. */
 #define WORDS_EACH (SB_MOST_WORDS + 1 + SB_MOST_DIMS + 1 + SB_SUM_WORDS + sizeof(sb_part) / 8 + 1)
 
-PyObject *sb_observe(sb_observer *self, sb_work *w) {
+PyObject *sb_observe_with(sb_observer *self, sb_work *w, sb_result make, void *context) {
     uint64_t few[SB_FEW * WORDS_EACH], *memory = few;
     w->count = (size_t)sb_size(w->tensors);
     if (w->count > SB_FEW && !(memory = PyMem_Malloc(8 * w->count * WORDS_EACH)))
@@ -207,8 +207,15 @@ PyObject *sb_observe(sb_observer *self, sb_work *w) {
     w->known = (unsigned char *)(w->parts + w->count);
     w->end = (sb_cursor){w->words, w->kinds, w->bases};
     memset(w->known, 0, w->count);
-    PyObject *result = observe_work(self, w);
+    PyObject *result = observe_work(self, w, make, context);
     if (memory != few)
         PyMem_Free(memory);
     return result;
 }
+
+static PyObject *all_of(const sb_work *w, PyObject *digests, void *context) {
+    (void)context;
+    return sb_triple(digests, sb_bytes_of(w->kinds, w->end.kinds), sb_bytes_of(w->bases, w->end.bases));
+}
+
+PyObject *sb_observe(sb_observer *self, sb_work *w) { return sb_observe_with(self, w, all_of, NULL); }

@@ -45,8 +45,21 @@ typedef struct {
     int births;        /* whether a storage that was not an input's is a new one */
 } sb_work;
 
-/* What Reader.observe gives; NULL, perhaps with an exception, as there. `tensors`, `n_inputs`, `written`, `before` and
+/* Makes a result of what was found, and takes the reference to the digests. */
+typedef PyObject *(*sb_result)(const sb_work *w, PyObject *digests, void *context);
+
+/* What `make` returns; NULL, perhaps with an exception, as Reader.observe. `tensors`, `n_inputs`, `written`, `before` and
  * `births` are set. */
+PyObject *sb_observe_with(sb_observer *self, sb_work *w, sb_result make, void *context);
+
+/* The same with what Reader.observe gives. */
 PyObject *sb_observe(sb_observer *self, sb_work *w);
+
+/* Marks the storage of each written tensor, all of them inputs, as being written to. Returns the marks as bytes; NULL,
+ * perhaps with an exception. */
+PyObject *sb_mark_written(sb_observer *self, PyObject *inputs, PyObject *written, const uint64_t *bases);
+
+/* Takes the marks away; what was known of the storages is forgotten. */
+void sb_unmark(sb_observer *self, const char *marks, Py_ssize_t length);
 
 #endif

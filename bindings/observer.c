@@ -30,8 +30,7 @@ static Py_ssize_t position_of(PyObject *inputs, PyObject *tensor, Py_ssize_t fro
     return -1;
 }
 
-/* Marks the storage of each written tensor, all of them inputs. */
-static PyObject *mark_written(sb_observer *self, PyObject *inputs, PyObject *written, const uint64_t *bases) {
+PyObject *sb_mark_written(sb_observer *self, PyObject *inputs, PyObject *written, const uint64_t *bases) {
     const Py_ssize_t count = sb_size(written);
     PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sizeof(mark) * count);
     mark *marks = result ? (mark *)PyBytes_AsString(result) : NULL;
@@ -67,11 +66,12 @@ static PyObject *begin(PyObject *object, PyObject *args) {
     w.n_inputs = (size_t)sb_size(w.tensors);
     PyObject *seen = sb_observe(self, &w);
     if (seen)
-        marks = mark_written(self, w.tensors, written, (const uint64_t *)PyBytes_AsString(PyTuple_GetItem(seen, 2)));
+        marks = sb_mark_written(self, w.tensors, written, (const uint64_t *)PyBytes_AsString(PyTuple_GetItem(seen, 2)));
     return sb_or_none(with_marks(seen, marks));
 }
 
-static void unmark(sb_observer *self, const mark *marks, Py_ssize_t length) {
+void sb_unmark(sb_observer *self, const char *bytes, Py_ssize_t length) {
+    const mark *marks = (const mark *)bytes;
     for (Py_ssize_t i = 0; i < length / (Py_ssize_t)sizeof *marks; i++) {
         sb_storage *storage = marks[i].base ? sb_contents_find(&self->all, marks[i].base) : NULL;
         if (storage && storage->storage == marks[i].storage) {
@@ -90,7 +90,7 @@ static PyObject *finish(PyObject *object, PyObject *args) {
         !sb_is_fast(w.tensors) || !sb_is_fast(w.written))
         return NULL;
     w.before = (sb_cursor){.bases = (uint64_t *)before, .words = (uint64_t *)(before + before_length)};
-    unmark((sb_observer *)object, (const mark *)marks, marks_length);
+    sb_unmark((sb_observer *)object, marks, marks_length);
     return sb_or_none(sb_observe((sb_observer *)object, &w));
 }
 

@@ -12,11 +12,12 @@
 
 /* Changes when something that Python uses is changed or removed, so that a stale module is never used. Python asks
  * whether `append` is there. */
-#define SB_READER_ABI 9
+#define SB_READER_ABI 10
 
 extern PyType_Spec sb_reader_spec;
 extern PyType_Spec sb_memory_spec;
 extern PyType_Spec sb_observer_spec;
+extern PyType_Spec sb_calls_spec;
 extern PyType_Spec sb_scanner_spec;
 extern PyType_Spec sb_kernel_spec;
 

@@ -61,3 +61,36 @@ class Observer:
     ) -> tuple[bytes, bytes, bytes] | None: ...
     def expose(self, tensor: torch.Tensor, /) -> None: ...
     def forget(self) -> None: ...
+
+class Calls:
+    def __init__(
+        self,
+        observer: Observer,
+        memory_map: MemoryMap,
+        next_seq: Callable[[], int],
+        name_of: Callable[[object], str],
+    ) -> None: ...
+    def observe(
+        self,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        outcome: object,
+        births: bool,
+        flags: int,
+        alias: bool,
+        /,
+    ) -> tuple[int, bytes, bytes, bytes, str] | None: ...
+    def begin(
+        self,
+        call: tuple[tuple[object, ...], dict[str, object]],
+        written: tuple[tuple[int, ...], tuple[str, ...]],
+        /,
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor], str, tuple[bytes, bytes, bytes], bytes] | None: ...
+    def finish(
+        self,
+        begun: tuple[list[torch.Tensor], list[torch.Tensor], str, tuple[bytes, bytes, bytes], bytes],
+        outcome: object,
+        births: bool,
+        flags: int,
+        /,
+    ) -> tuple[int, bytes, bytes, bytes, str] | None: ...

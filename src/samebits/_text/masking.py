@@ -129,7 +129,7 @@ def masked(text: str, *, is_code: bool = False) -> str:
         text: any.
         is_code: whether it is source code, in which a secret is a string: `token = next_token()` is none.
     """
-    if not _is_suspect(text):
+    if _NUMBERS.fullmatch(text) or not _is_suspect(text):
         return text
     text = _BLOCK.sub(_without_block, text)
     text = _URL_USER.sub(_without_user, text)
@@ -236,6 +236,9 @@ _NETRC = re.compile(r"(?P<head>\blogin\s+\S{1,100}\s+password\s+)\S+")
 _URL_USER = re.compile(
     r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.\-]{0,30}://)(?P<user>[^\s/:@\"'?#]{0,300})(?::(?P<password>[^\s/\"'?#]{0,300}))?@"
 )
+
+# Every rule needs a word or a key. The results of ops that a script reads are of this kind, each another.
+_NUMBERS = re.compile(r"[\d\s.,()\[\]'>e+\-]*", re.ASCII)
 
 # Of what has no known beginning: names, positions, calls.
 _MARKS = (

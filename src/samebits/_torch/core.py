@@ -64,6 +64,13 @@ def current_node() -> Callable[[], Any]:
     return function if function is not None else lambda: None
 
 
+def direct_call(op: Any) -> Callable[..., Any]:
+    """Return what calling an overload calls, without the function in Python that does nothing else."""
+    from torch._ops import OpOverload
+
+    return getattr(op, "_op", op) if type(op) is OpOverload else op
+
+
 def node_sequence(node: Any) -> int:
     """Return the sequence number of an autograd node, -1 when it has none."""
     try:
@@ -77,8 +84,7 @@ def is_virtual(tensor: Any) -> bool:
 
     Without the functions that it looks up, only meta tensors are recognised.
     """
-    import torch
-
+    torch = sys.modules["torch"]  # an `import` here takes longer than the rest
     if tensor.device.type == "meta":
         return True
     functorch = getattr(torch._C, "_functorch", None)

@@ -17,9 +17,9 @@ from samebits.errors import SamebitsError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from samebits._reader import Observer, Reader, Scanner
+    from samebits._reader import Calls, MemoryMap, Observer, Reader, Scanner
 
-BINDINGS_ABI = 9
+BINDINGS_ABI = 10
 
 
 def load_module() -> Any:
@@ -63,6 +63,21 @@ def open_observer() -> Observer | None:
     folder = str(Path(torch.__file__).parent) + os.sep
     observer: Observer = module.Observer(reader, torch.UntypedStorage, folder, _address(library.digest_rest))
     return observer
+
+
+def open_calls(
+    observer: Observer, memory: MemoryMap, next_seq: Callable[[], int], name_of: Callable[[Any], str]
+) -> Calls:
+    """Return what sees a call of an op at once.
+
+    Args:
+        observer: reads the tensors.
+        memory: links them to the events that wrote them.
+        next_seq: gives the number of the next event.
+        name_of: gives the text of an argument that is neither a tensor nor a number.
+    """
+    calls: Calls = load_module().Calls(observer, memory, next_seq, name_of)
+    return calls
 
 
 def open_scanner() -> Scanner | None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from samebits.digest._backends import Backend
 
 _CPU = cpu_backend()
+_DTYPES = {code: name for name, (code, _) in d.DTYPES.items()}
 
 
 def backend_name() -> str:
@@ -66,6 +67,18 @@ def observe(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
     if seen is None:
         return digest_many(tensors), repr([*map(_kind, tensors)]).encode(), storage_addresses(tensors)
     return seen
+
+
+def kinds_in(key: bytes) -> list[tuple[str, tuple[int, ...]]]:
+    """Return the dtypes and shapes that a key stands for, if `observe` could read plain tensors."""
+    words = array("Q", key)
+    kinds: list[tuple[str, tuple[int, ...]]] = []
+    at = 0
+    while at < len(words):
+        header, n_dims = words[at], words[at] >> d.N_DIMS & 0xFF
+        kinds.append((_DTYPES[header & 0xFF], tuple(words[at + 1 : at + 1 + n_dims])))
+        at += 1 + n_dims
+    return kinds
 
 
 def _kind(tensor: torch.Tensor) -> tuple[torch.dtype, tuple[int, ...]]:

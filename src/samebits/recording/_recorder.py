@@ -101,6 +101,7 @@ class Recorder:
         settings: how the run is recorded.
 
     Attributes:
+        active: whether this process is recorded; written here only.
         sites: finds the lines of the user's code.
         steps: counts them, and ends the run.
         seen: the parts of training that were seen.
@@ -124,7 +125,7 @@ class Recorder:
         self.next_seq: Final = itertools.count().__next__
         self.quietly: Final = Quiet()
         self.failures: Final = Failures()
-        self._active = False
+        self.active = False
         self._awaits_call = False
         self._unreadable = 0
         self._substituter: Substituter | None = None
@@ -137,14 +138,9 @@ class Recorder:
         self._empty = writer.text("")
 
     @property
-    def active(self) -> bool:
-        """True while this process is recorded."""
-        return self._active
-
-    @property
     def counts(self) -> bool:
         """True while what this process does is judged: it is recorded, and no call is waited for."""
-        return self._active and not self._awaits_call
+        return self.active and not self._awaits_call
 
     @property
     def step(self) -> int:
@@ -163,12 +159,12 @@ class Recorder:
 
     def start(self) -> None:
         """Begin to record in this process, and only in this one."""
-        self._active = True
+        self.active = True
         at_fork(in_child=self._forked)
 
     def stop(self) -> None:
         """Record nothing from now on."""
-        self._active = False
+        self.active = False
 
     def await_call(self) -> None:
         """Record until `begin_call` only what may explain a difference: operations, draws, batches, reads."""
@@ -182,14 +178,14 @@ class Recorder:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Record nothing in the body, of any thread."""
-        before, self._active = self._active, False
+        before, self.active = self.active, False
         try:
             yield
         finally:
-            self._active = before
+            self.active = before
 
     def _forked(self) -> None:
-        self._active = False
+        self.active = False
 
     def set_reader(self, tensors: TensorReader) -> None:
         """Set the functions that read tensors, now that torch is imported."""
@@ -344,7 +340,7 @@ class Recorder:
             links += _UNLINKED * ((len(digests) >> 4) - len(tensors))
         text = self.writer.text
         self.writer.add(
-            (seq, _KIND_CODE[kind], self.step, text(op), site, None, self._empty, self.thread(),
+            (seq, _KIND_CODE[kind], self.steps.count, text(op), site, None, self._empty, self.thread(),
              text(arguments) if arguments else self._empty, layout, digests, links)
         )  # fmt: skip
         for listener in self.on_tensors:

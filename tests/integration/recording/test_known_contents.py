@@ -427,7 +427,10 @@ def programs(seed):
 
 def digests_of(path):
     with RecordReader(path) as reader:
-        return [(event.op, event.digests) for event in reader.events(kinds=("op",))]
+        return [
+            (event.op, event.arguments, event.tensors, event.digests, event.links)
+            for event in reader.events(kinds=("op",))
+        ]
 
 
 @pytest.mark.parametrize("seed", range(12))

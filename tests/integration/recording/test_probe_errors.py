@@ -10,6 +10,7 @@ from sentence_support import notes_of  # noqa: E402
 
 from samebits.recording.probes import ops  # noqa: E402
 from samebits.recording.probes.contents import Contents  # noqa: E402
+from samebits.recording.probes.op_rows import OpRows  # noqa: E402
 from samebits.recording.session import record  # noqa: E402
 from samebits.records.reader import RecordReader  # noqa: E402
 
@@ -70,12 +71,17 @@ def test_an_error_of_a_probe_is_noted_once_and_the_rest_is_recorded(tmp_path, ac
 
 
 @pytest.mark.parametrize(
-    "names",
-    [[(Contents, "begin"), (Contents, "observe")], [(Contents, "finish"), (ops, "flatten_outputs")]],
-    ids=["before", "after"],
+    ("names", "in_parts"),
+    [
+        ([(Contents, "begin"), (Contents, "observe")], "1"),
+        ([(Contents, "finish"), (ops, "flatten_outputs")], "1"),
+        ([(OpRows, "add")], ""),
+    ],
+    ids=["before", "after", "at once"],
 )
-def test_an_error_at_an_op_leaves_its_result_alone(tmp_path, monkeypatch, names):
+def test_an_error_at_an_op_leaves_its_result_alone(tmp_path, monkeypatch, names, in_parts):
     """Each op runs once, whether looking at it fails before or after."""
+    monkeypatch.setenv("SAMEBITS_READ_ALL", in_parts)
 
     def fails(*_, **__):
         raise ZeroDivisionError("not this one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from samebits._text import masking
 from samebits._text.masking import NOT_RECORDED, Masker, masked
 from samebits._text.secret_names import MASK
 
@@ -126,6 +127,19 @@ def test_secrets_in_messages(text):
 )
 def test_ordinary_messages_are_kept(text):
     assert masked(text) == text
+
+
+@pytest.mark.parametrize("secret", SHAPED)
+def test_no_secret_passes_for_numbers(secret):
+    """Texts of numbers are not searched."""
+    assert not masking._NUMBERS.fullmatch(secret)
+
+
+@pytest.mark.parametrize("text", ["('->', -1.5e-07)", "[1, 2], -0.25", ""])
+def test_numbers_are_not_searched(text, monkeypatch):
+    """Each result that a script reads is another one, and a search takes longer than an op."""
+    monkeypatch.setattr(masking, "_is_suspect", None)
+    assert Masker().text(text) == text
 
 
 def test_secrets_of_the_environment_are_masked_in_texts():

@@ -136,7 +136,7 @@ class BackwardProbe:
             names, tensors = zip(*gradients, strict=True)
             recorder.value(EventKind.GRAD, "backward", frame, tensors, names)
         # Not held: gradients are as large as the model.
-        self.seen = {name: (id(gradient), version_of(gradient)) for name, gradient in gradients}
+        self.seen = versions_by_name(gradients)
         self._close_step("backward")
 
     def _after_grad(self, roots: list[Any], result: Any, frame: FrameType) -> None:
@@ -204,11 +204,11 @@ class GradientThreads:
             reached[id(leaf)] = weakref.ref(leaf)
 
     @contextmanager
-    def readable(self) -> Iterator[Callable[[Any], bool]]:
-        """Tell, inside the `with` block, whether the gradient of a parameter may be read."""
+    def readable(self) -> Iterator[Callable[[Any], bool] | None]:
+        """Tell, inside the `with` block, whether the gradient of a parameter may be read; None for all."""
         with self._lock:
             if len(self._known) < 2:
-                yield _always
+                yield None
                 return
         reached = self._reached()
         yield lambda parameter: id(parameter) in reached and reached[id(parameter)]() is parameter
@@ -219,10 +219,6 @@ class GradientThreads:
             local.reached = {}
         reached: dict[int, weakref.ref[Any]] = local.reached
         return reached
-
-
-def _always(_: Any) -> bool:
-    return True
 
 
 def _graph_leaves(roots: list[Any]) -> list[Any]:
@@ -241,6 +237,13 @@ def _graph_leaves(roots: list[Any]) -> list[Any]:
             leaves.append(variable)
         pending.extend(parent for parent, _ in node.next_functions if parent is not None)
     return leaves
+
+
+def versions_by_name(gradients: list[tuple[str, Any]]) -> dict[str, tuple[int, int]]:
+    """Return what tells whether a gradient was replaced or written to: its identity and its version."""
+    tensors = [gradient for _, gradient in gradients]
+    states = zip(map(id, tensors), map(version_of, tensors), strict=True)
+    return dict(zip([name for name, _ in gradients], states, strict=True))
 
 
 def _positions(n: int) -> tuple[str, ...]:

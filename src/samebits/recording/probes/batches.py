@@ -77,7 +77,8 @@ class BatchProbe:
 
 def _record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
     """Record one batch: its tensors by position, everything else in one digest."""
-    leaves = list(leaves_of(batch))
+    flat = type(batch) in (list, tuple) and all(map(is_tensor, batch))
+    leaves = [(str(n), part) for n, part in enumerate(batch)] if flat else list(leaves_of(batch))
     tensors = [(name, leaf) for name, leaf in leaves if is_tensor(leaf)]
     plain = [(name, leaf) for name, leaf in leaves if not is_tensor(leaf)]
     values = [tensor for _, tensor in tensors]

@@ -14,10 +14,12 @@ from samebits._runtime.patching import Patches
 from samebits._text import variable_names
 from samebits._torch.unseen import COUNTERLESS, pointer_functions
 from samebits.digest import observe
-from samebits.digest.native import open_observer
+from samebits.digest.native import open_calls, open_observer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from samebits._reader import Calls
 
     # Digests of tensors, their dtypes and shapes, where their storages begin.
     Observed = tuple[bytes, bytes, bytes]
@@ -87,6 +89,7 @@ class Contents:
 
     def __init__(self, *, reads_all: bool = False) -> None:
         observer = None if reads_all or os.environ.get(variable_names.READ_ALL) else open_observer()
+        self._observer = observer
         self._fast: Observer = _ReadsAll() if observer is None else observer
         self._patches = Patches()
         self._trusts = observer is not None
@@ -102,6 +105,16 @@ class Contents:
     def remove(self) -> None:
         """Watch nothing."""
         self._patches.restore()
+
+    def calls(self, memory: Any, next_seq: Callable[[], int], name_of: Callable[[Any], str]) -> Calls | None:
+        """Return what sees a call of an op at once, with these contents; None where nothing can.
+
+        Args:
+            memory: links tensors to the events that wrote them.
+            next_seq: gives the number of the next event.
+            name_of: gives the text of an argument that is neither a tensor nor a number.
+        """
+        return None if self._observer is None else open_calls(self._observer, memory, next_seq, name_of)
 
     def observe(self, tensors: list[Any], n_inputs: int, *, births: bool) -> Observed:
         """Observe the inputs and outputs of an op that wrote to no argument.

@@ -16,7 +16,7 @@ from samebits._torch.own_ops import NAMESPACE as OURS
 from samebits.digest.native import load_module
 from samebits.recording._recorder import is_tensor
 from samebits.recording.probes.contents import UNFILLED
-from samebits.records.events import NO_WRITER
+from samebits.records.events import GIVEN, NO_WRITER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -232,6 +232,7 @@ class OpSpec:
         trusted: whether it is one of torch's own or of ours, which write only to what their schemas say.
         births: whether outputs that share no input's storage are new ones, filled by the op.
         special: whether it draws, writes or is not trusted.
+        at_once: whether the C module can see a call of it by itself.
         flags: `random`, `writes` and `source` as the memory map takes them.
         workspaces: which of its outputs are scratch memory, whose contents are no values.
         workspaces_read: which of its inputs are such memory; negative numbers count from the end.
@@ -249,6 +250,7 @@ class OpSpec:
     trusted: bool
     births: bool
     special: bool
+    at_once: bool
     flags: int
     workspaces: tuple[int, ...]
     workspaces_read: tuple[int, ...]
@@ -262,6 +264,7 @@ def spec_of(op: Any, intern: Callable[[str], int]) -> OpSpec:
     positions, keywords = mutated_arguments(op)
     writes, random, source = bool(positions or keywords), is_random(op), base in _SOURCES
     trusted = base.startswith(_TRUSTED) and base != _SHARES
+    workspaces, workspaces_read = WORKSPACES.get(base, ()), _WORKSPACES_READ.get(base, ())
     return OpSpec(
         name=intern(text),
         text=text,
@@ -275,9 +278,10 @@ def spec_of(op: Any, intern: Callable[[str], int]) -> OpSpec:
         trusted=trusted,
         births=trusted and not source and base not in UNFILLED,
         special=writes or random or not trusted,
+        at_once=trusted and not random and not (source and writes) and not (workspaces or workspaces_read),
         flags=source * SOURCE | random * RANDOM | writes * WRITES,
-        workspaces=WORKSPACES.get(base, ()),
-        workspaces_read=_WORKSPACES_READ.get(base, ()),
+        workspaces=workspaces,
+        workspaces_read=workspaces_read,
     )
 
 
@@ -342,6 +346,23 @@ def argument_tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]
     return tensors
 
 
+def generator_of(torch: Any, kwargs: dict[str, Any], inputs: list[Any]) -> tuple[str, Any]:
+    """Return the RNG source that an op draws from, and its generator; None where that is not known."""
+    generator, source = kwargs.get("generator"), GIVEN
+    if generator is None:
+        device = torch.device(kwargs.get("device") or (inputs[0].device if inputs else "cpu"))
+        generator = _default_generator(torch, device)
+        source = "torch" if device.type == "cpu" else str(getattr(generator, "device", device))
+    return source, generator
+
+
+def _default_generator(torch: Any, device: Any) -> Any:
+    if device.type == "cuda":
+        index = torch.cuda.current_device() if device.index is None else device.index
+        return torch.cuda.default_generators[index]
+    return torch.default_generator if device.type == "cpu" else None
+
+
 def with_replaced(value: Any, new: Mapping[int, Any]) -> Any:
     """Return nested arguments or results with some of their tensors replaced, by identity."""
     if type(value) in (list, tuple):
@@ -355,8 +376,13 @@ class _Named:
     __slots__ = ("_text",)
 
     def __init__(self, value: Any) -> None:
-        kind = type(value)
-        self._text = str(value) if kind.__module__ == "torch" and kind.__name__ in _PLAIN else kind.__name__
+        self._text = name_of(value)
 
     def __repr__(self) -> str:
         return self._text
+
+
+def name_of(value: Any) -> str:
+    """Return the text of an argument whose repr could hold an address."""
+    kind = type(value)
+    return str(value) if kind.__module__ == "torch" and kind.__name__ in _PLAIN else kind.__name__

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import calling_frame, pass_on
 from samebits._torch.core import (
+    direct_call,
     dispatch_mode_class,
     is_opaque,
     is_virtual,
@@ -16,7 +17,7 @@ from samebits._torch.core import (
 )
 from samebits._torch.unseen import foreign_modes
 from samebits.digest import digest_many
-from samebits.recording._recorder import describe
+from samebits.digest.tensors import kinds_in
 from samebits.recording.probes.contents import Contents
 from samebits.recording.probes.op_calls import (
     FORWARD_SITES,
@@ -25,18 +26,22 @@ from samebits.recording.probes.op_calls import (
     argument_tensors,
     flatten_arguments,
     flatten_outputs,
+    generator_of,
     hide,
+    name_of,
     spec_of,
     with_written,
     written_arguments,
     written_tensors,
 )
+from samebits.recording.probes.op_rows import OpRows, ThreadState, infos_of
 from samebits.recording.probes.substitution import OpSubstitution
-from samebits.records.events import GIVEN, NO_WRITER, TensorInfo
-from samebits.records.kinds import KINDS, EventKind, Role
+from samebits.records.events import NO_WRITER
+from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
+    from samebits._reader import Calls
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.backward import BackwardProbe
     from samebits.recording.probes.contents import Observed
@@ -47,25 +52,8 @@ if TYPE_CHECKING:
     # What was seen of an op: tensors in (or their descriptions), tensors out, digests of all, their kinds,
     # storages in, storages out.
     Seen = tuple[list[Any], list[Any], bytes, bytes, bytes, bytes]
-
-_OP = KINDS.index(EventKind.OP)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ThreadState:
-    """The facts of a running thread.
-
-    Args:
-        forward: site and module of its forward ops by the number of their autograd node.
-        modules: the modules that it executes, outermost first.
-        name: text id of its name.
-        drawn_from: the state of the generator that its last random op drew from; empty if that is not known.
-    """
-
-    forward: dict[int, tuple[int | None, int]]
-    modules: list[Any]
-    name: int
-    drawn_from: list[Any] = dataclasses.field(default_factory=list)
+    # What the C module gives before an op: inputs, those it writes to, text, what was observed, marks.
+    Begun = tuple[list[Any], list[Any], str, Observed, bytes]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,11 +96,10 @@ class OpProbe(DispatchProbe):
         self._memory = memory
         # What is substituted, is written beside the ops that are seen.
         self._contents = Contents(reads_all=recorder.settings.substitution is not None)
+        self._calls = self._contents.calls(memory, recorder.next_seq, name_of)
         self._foreign_modes = foreign_modes()
-        self._specs: dict[int, tuple[OpSpec, Any]] = {}
-        self._layouts: dict[Any, int] = {}
-        self._inputs: dict[Any, list[TensorInfo]] = {}
-        self._empty = recorder.writer.text("")
+        self._specs: dict[int, tuple[OpSpec, Any, Any]] = {}
+        self._rows = OpRows(recorder, modules, backward)
         self._first_step = recorder.settings.first_op_step
         self._torch: Any = None
         self._tensor: Any = None
@@ -147,10 +134,71 @@ class OpProbe(DispatchProbe):
             thread: the facts of the running thread.
         """
         recorder = self._recorder
-        known = self._specs.get(id(op))
-        spec = self._learn(op) if known is None else known[0]
-        if not recorder.active or spec.ignored or recorder.step < self._first_step or recorder.quietly.depth:
+        spec, _, direct = self._specs.get(id(op)) or self._learn(op)
+        early = recorder.steps.count < self._first_step
+        if not recorder.active or spec.ignored or early or recorder.quietly.depth:
             return self.call_unseen(op, args, kwargs, spec)
+        if spec.at_once and self._calls and not recorder.on_tensors and not self._foreign_modes():
+            return self._call_at_once(self._calls, spec, direct, (args, kwargs), thread)
+        return self._call_in_parts(spec, op, args, kwargs, thread)
+
+    def _call_at_once(
+        self, calls: Calls, spec: OpSpec, op: Any, call: tuple[Any, Any], thread: ThreadState
+    ) -> Any:
+        """Run and record an op, seen by the C module as a whole unless it cannot read one of its tensors."""
+        args, kwargs = call
+        begun = None
+        if spec.writes:
+            try:
+                begun = calls.begin(call, (spec.positions, spec.keywords))
+            except Exception as error:  # noqa: BLE001 - an error of ours does not end the script
+                pass_on(error)
+            if begun is None:
+                return self._call_in_parts(spec, op, args, kwargs, thread)
+        outcome = op(*args, **kwargs)
+        try:
+            if begun is None:
+                row = calls.observe(args, kwargs, outcome, spec.births, spec.flags, spec.alias)
+            else:
+                row = calls.finish(begun, outcome, spec.births, spec.flags)
+            if row is None:
+                self._record_rest(spec, call, begun, outcome, thread)
+            else:
+                seq, key, digests, links, text = row
+                layout = self._rows.layout_of(spec, key)
+                self._rows.add(spec, thread, calling_frame(3), (seq, layout, digests, links, text))
+        except Exception as error:  # noqa: BLE001 - nor one after it
+            pass_on(error)
+            self._recorder.failures.add(RecordedPart.OPERATION, error)
+        return outcome
+
+    def _record_rest(
+        self, spec: OpSpec, call: tuple[Any, Any], begun: Begun | None, outcome: Any, thread: ThreadState
+    ) -> None:
+        """Record an op that has run, of which the C module could not see everything."""
+        if begun is not None:
+            _, written, text, (digests, kinds, bases), _ = begun  # `finish` has ended the marks
+            observed = (digests, kinds, bases), b""
+            infos = infos_of(Role.IN, kinds_in(kinds))
+            before = _Before(None, "", b"", trusted=True, inputs=infos, written=written, seen=observed)
+            seen = self._seen_around(spec, before, observed, with_written(outcome, written))
+            self._record(spec, seen, text, thread, "")
+            return
+        args, kwargs = call
+        inputs: list[Any] = []
+        others: list[Any] = []
+        flatten_arguments((*args, *kwargs.values()), inputs, others)
+        returned = self._returned(outcome)
+        if returned is not None:
+            if not returned and outcome is not None:
+                others.append(("->", outcome))
+            seen = self._seen_after(spec, inputs, returned)
+            self._record(spec, seen, repr(others)[1:-1] if others else "", thread, "")
+
+    def _call_in_parts(
+        self, spec: OpSpec, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], thread: ThreadState
+    ) -> Any:
+        recorder = self._recorder
         inputs: list[Any] = []
         others: list[Any] = []
         flatten_arguments(args, inputs, others)
@@ -172,7 +220,7 @@ class OpProbe(DispatchProbe):
                 return outcome
             if not seen[1] and outcome is not None:
                 others.append(("->", outcome))
-            seq = self._record(spec, seen, repr(others)[1:-1] if others else "", thread, source)
+            seq = self._record(spec, seen, repr(others)[1:-1], thread, source)
             if before is not None and before.substitution is not None:
                 before.substitution.recorded(seq)
         except Exception as error:  # noqa: BLE001 - an error of ours does not end the script
@@ -194,7 +242,7 @@ class OpProbe(DispatchProbe):
             if spec.writes:
                 written = written_arguments(spec, *arguments)
                 seen = self._contents.begin(inputs, written)
-                described = self._described_before(spec, seen[0][1], inputs)
+                described = self._rows.described_before(spec, seen[0][1], inputs)
         except Exception as error:  # noqa: BLE001 - nor one before it
             pass_on(error)
             self._recorder.failures.add(RecordedPart.OPERATION, error)
@@ -234,11 +282,10 @@ class OpProbe(DispatchProbe):
         finally:
             self._contents.forget()
 
-    def _learn(self, op: Any) -> OpSpec:
-        spec = spec_of(op, self._recorder.writer.text)
+    def _learn(self, op: Any) -> tuple[OpSpec, Any, Any]:
         # Keyed by identity, since an overload's hash is computed in Python; held, so that none other gets it.
-        self._specs[id(op)] = (spec, op)
-        return spec
+        learned = self._specs[id(op)] = spec_of(op, self._recorder.writer.text), op, direct_call(op)
+        return learned
 
     def _returned(self, outcome: Any) -> list[Any] | None:
         """Return the tensors that an op returned; None where one has no contents."""
@@ -253,7 +300,7 @@ class OpProbe(DispatchProbe):
         self, spec: OpSpec, thread: ThreadState, op: Any, arguments: tuple[Any, Any], inputs: list[Any]
     ) -> tuple[OpSubstitution | None, str, bytes]:
         """Return the substitution at an op, the RNG source of the op and the digest of its state."""
-        source, generator = self._generator(arguments[1], inputs) if spec.random else ("", None)
+        source, generator = generator_of(self._torch, arguments[1], inputs) if spec.random else ("", None)
         substitution = None
         if self._substituter is not None and spec.text in self._substituted:
             site, forward_site = self._recorder.sites.find(calling_frame(3)), None
@@ -271,26 +318,11 @@ class OpProbe(DispatchProbe):
 
     def _record(self, spec: OpSpec, seen: Seen, text: str, thread: ThreadState, source: str) -> int:
         recorder = self._recorder
-        writer = recorder.writer
         inputs, outputs, digests, kinds, bases_in, bases_out = seen
         seq = recorder.next_seq()
         links = self._memory.op_links(seq, bases_in, bases_out, spec.flags)
-        key = (spec.name, len(inputs), kinds, source)
-        layout = self._layouts.get(key)
-        if layout is None:
-            layout = self._layouts[key] = self._describe(spec, inputs, outputs, source)
-        module = self._modules.text(thread.modules[-1]) if thread.modules else self._empty
-        site = recorder.sites.find(calling_frame(3))
-        forward_site = None
-        node = self._node() if self._backward.running else None
-        if node is None:
-            thread.forward.setdefault(self._peek() - 1, (site, module))
-        else:
-            forward_site, module = thread.forward.get(node_sequence(node), (None, module))
-        writer.add(
-            (seq, _OP, recorder.step, spec.name, site, forward_site, module, thread.name,
-             writer.text(text) if text else self._empty, layout, digests, links)
-        )  # fmt: skip
+        layout = self._rows.layout(spec, kinds, (inputs, outputs), source)
+        site = self._rows.add(spec, thread, calling_frame(4), (seq, layout, digests, links, text))
         if recorder.on_tensors:
             shown = [*enumerate(outputs, len(inputs) + spec.random), *_entering(spec, inputs, links)]
             if spec.random:
@@ -298,13 +330,6 @@ class OpProbe(DispatchProbe):
             for listener in recorder.on_tensors:
                 listener(seq, EventKind.OP, spec.text, site, shown)
         return seq
-
-    def _described_before(self, spec: OpSpec, kinds: Any, inputs: list[Any]) -> list[TensorInfo]:
-        # Before the op: it may give a tensor another shape.
-        infos = self._inputs.get((spec.name, kinds))
-        if infos is None:
-            infos = self._inputs[spec.name, kinds] = [describe(Role.IN, "", tensor) for tensor in inputs]
-        return infos
 
     def _seen_around(
         self, spec: OpSpec, before: _Before, seen: tuple[Observed, bytes], outputs: list[Any]
@@ -335,22 +360,6 @@ class OpProbe(DispatchProbe):
             digests = digests[: 16 * n] + before.state + digests[16 * n :]
         return inputs, outputs, digests, kinds, bases[: 8 * n], bases[8 * n :]
 
-    def _describe(self, spec: OpSpec, inputs: list[Any], outputs: list[Any], source: str) -> int:
-        infos = [i if isinstance(i, TensorInfo) else describe(Role.IN, "", i) for i in inputs]
-        if spec.random:
-            infos.append(TensorInfo(Role.RNG, source, "state", ()))
-        infos += [describe(Role.OUT, "", tensor) for tensor in outputs]
-        return self._recorder.writer.layout(tuple(infos))
-
-    def _generator(self, kwargs: dict[str, Any], inputs: list[Any]) -> tuple[str, Any]:
-        """Return the RNG source that an op draws from, and its generator; None where that is not known."""
-        generator, source = kwargs.get("generator"), GIVEN
-        if generator is None:
-            device = self._torch.device(kwargs.get("device") or (inputs[0].device if inputs else "cpu"))
-            generator = _default_generator(self._torch, device)
-            source = "torch" if device.type == "cpu" else str(getattr(generator, "device", device))
-        return source, generator
-
 
 def _entering(spec: OpSpec, inputs: list[Any], links: bytes) -> list[tuple[int, Any]]:
     """Return the inputs that no recorded event wrote, by position; none for an op that writes to them."""
@@ -358,13 +367,6 @@ def _entering(spec: OpSpec, inputs: list[Any], links: bytes) -> list[tuple[int, 
         return []
     writers = [writer for _, writer in struct.iter_unpack("<ii", links)]
     return [(i, tensor) for i, tensor in enumerate(inputs) if writers[i] == NO_WRITER]
-
-
-def _default_generator(torch: Any, device: Any) -> Any:
-    if device.type == "cuda":
-        index = torch.cuda.current_device() if device.index is None else device.index
-        return torch.cuda.default_generators[index]
-    return torch.default_generator if device.type == "cpu" else None
 
 
 def _mode_class(probe: OpProbe) -> type[Any]:

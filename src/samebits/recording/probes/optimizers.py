@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from samebits._runtime.builtin_proxies import leave_no_line
 from samebits._runtime.frames import calling_frame
 from samebits._runtime.patching import Patches
-from samebits._torch.core import version_of
 from samebits.recording._recorder import recordable
+from samebits.recording.probes.backward import versions_by_name
 from samebits.records.kinds import EventKind
 from samebits.records.notes import RecordedPart
 
@@ -168,11 +168,8 @@ class OptimizerProbe:
         with self._backward.threads.readable() as may_read:
             # What the others hold may be clipped by now, or not: that depends on the order.
             gradients = self._state.gradients(may_read, optimizer if is_late else None)
-        changed = [
-            (name, gradient)
-            for name, gradient in gradients
-            if seen.get(name) != (id(gradient), version_of(gradient))
-        ]
+        now = versions_by_name(gradients)
+        changed = [each for each in gradients if seen.get(each[0]) != now[each[0]]] if now != seen else []
         if changed and recordable(tensors := [gradient for _, gradient in changed]):
             names = tuple([name for name, _ in changed])
             recorder.value(EventKind.GRAD, f"{type(optimizer).__name__}.step", frame, tensors, names)

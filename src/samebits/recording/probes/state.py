@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from itertools import chain, count
+from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
 from samebits._torch.core import is_virtual
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.modules import ModuleRegistry
+
+_TABLE, _VALUES = itemgetter(2), methodcaller("values")
 
 
 def _owned_by(number: int, held: Collection[int], tensors: Sequence[Any], registry: ModuleRegistry) -> str:
@@ -162,14 +165,14 @@ class StateTracker:
                     if not self.registry.holds(parameter):
                         self.registry.adopt(parameter)
 
-    def is_optimized(self, may_read: Callable[[Any], bool]) -> bool:
+    def is_optimized(self, may_read: Callable[[Any], bool] | None) -> bool:
         """Tell whether some optimizer, older ones too, holds a known parameter that has a gradient.
 
         Args:
-            may_read: whether the gradient of a parameter may be read; of others it is not asked for.
+            may_read: whether the gradient of a parameter may be read; of others it is not asked for. None for
+                all.
         """
-        known = chain(self._main().parameters, self._living())
-        ids = {id(tensor) for _, tensor in known if may_read(tensor) and tensor.grad is not None}
+        ids = {id(tensor) for _, tensor in self._readable(may_read) if tensor.grad is not None}
         optimizers = chain(self._optimizers.values(), self._older_optimizers)
         return any(
             id(parameter) in ids
@@ -223,9 +226,8 @@ class StateTracker:
         dicts = self._dicts if self._seen_version == self.registry.version else self._learn_modules()
         optimizers = [o for o in (ref() for ref in list(self._optimizers.values())) if o is not None]
         held = [group["params"] for optimizer in optimizers for group in optimizer.param_groups]
-        key = tuple(map(id, chain(
-            chain.from_iterable(d.values() for _, _, d in dicts), chain.from_iterable(held),
-        )))  # fmt: skip
+        members = map(_VALUES, map(_TABLE, dicts))
+        key = tuple(map(id, chain(chain.from_iterable(members), chain.from_iterable(held))))
         known = self._parts.get("model")
         return known[1] if known is not None and known[0] == key else self._build_main(key, dicts, optimizers)
 
@@ -245,18 +247,24 @@ class StateTracker:
         self._owned.clear()
         self._dicts, self._seen_version = [], -1
 
-    def gradients(self, may_read: Callable[[Any], bool], optimizer: Any = None) -> list[tuple[str, Any]]:
+    def gradients(
+        self, may_read: Callable[[Any], bool] | None, optimizer: Any = None
+    ) -> list[tuple[str, Any]]:
         """Return (name, gradient) of every known parameter that has one.
 
         Args:
-            may_read: whether the gradient of a parameter may be read; the others are left out.
+            may_read: whether the gradient of a parameter may be read; the others are left out. None for all.
             optimizer: only of parameters that it holds.
         """
-        known = [each for each in chain(self._main().parameters, self._living()) if may_read(each[1])]
+        known = self._readable(may_read)
         if optimizer is not None:
             held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
             known = [(name, tensor) for name, tensor in known if id(tensor) in held]
-        return [(name, g) for name, g in [(name, t.grad) for name, t in known] if g is not None]
+        return [(name, g) for name, t in known if (g := t.grad) is not None]
+
+    def _readable(self, may_read: Callable[[Any], bool] | None) -> list[tuple[str, Any]]:
+        known = [*self._main().parameters, *self._living()]
+        return known if may_read is None else [each for each in known if may_read(each[1])]
 
     def optimizers(self) -> list[Any]:
         """Return the optimizers that took part or were made while recording, in that order."""
