@@ -119,7 +119,7 @@ def make_gpt(device: str, batch_size: int, context: int, *, large: bool = False)
 
 WORKLOADS = {
     "cifar4": Workload(
-        "CIFAR net, batch 4", lambda device: make_cifar(device, 4), 150, {"step": 1.08, "op": 2.6}
+        "CIFAR net, batch 4", lambda device: make_cifar(device, 4), 150, {"step": 1.05, "op": 2.6}
     ),
     "cifar128": Workload(
         "CIFAR net, batch 128", lambda device: make_cifar(device, 128), 20, {"step": 1.01, "op": 1.2}
@@ -128,7 +128,7 @@ WORKLOADS = {
         "GPT, 3.7 M parameters, batch 8 x 128",
         lambda device: make_gpt(device, 8, 128),
         5,
-        {"step": 1.015, "op": 1.5, "replay": 3.0},
+        {"step": 1.01, "op": 1.5, "replay": 3.0},
     ),
     "gpt124m": Workload(
         "GPT, 124 M parameters, bfloat16, batch 8 x 1024",
