@@ -64,13 +64,6 @@ def current_node() -> Callable[[], Any]:
     return function if function is not None else lambda: None
 
 
-def direct_call(op: Any) -> Callable[..., Any]:
-    """Return what calling an overload calls, without the function in Python that does nothing else."""
-    from torch._ops import OpOverload
-
-    return getattr(op, "_op", op) if type(op) is OpOverload else op
-
-
 def node_sequence(node: Any) -> int:
     """Return the sequence number of an autograd node, -1 when it has none."""
     try:

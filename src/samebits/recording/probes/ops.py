@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import calling_frame, pass_on
 from samebits._torch.core import (
-    direct_call,
     dispatch_mode_class,
     is_opaque,
     is_virtual,
@@ -98,7 +97,7 @@ class OpProbe(DispatchProbe):
         self._contents = Contents(reads_all=recorder.settings.substitution is not None)
         self._calls = self._contents.calls(memory, recorder.next_seq, name_of)
         self._foreign_modes = foreign_modes()
-        self._specs: dict[int, tuple[OpSpec, Any, Any]] = {}
+        self._specs: dict[int, tuple[OpSpec, Any]] = {}
         self._rows = OpRows(recorder, modules, backward)
         self._first_step = recorder.settings.first_op_step
         self._torch: Any = None
@@ -134,12 +133,12 @@ class OpProbe(DispatchProbe):
             thread: the facts of the running thread.
         """
         recorder = self._recorder
-        spec, _, direct = self._specs.get(id(op)) or self._learn(op)
+        spec, _ = self._specs.get(id(op)) or self._learn(op)
         early = recorder.steps.count < self._first_step
         if not recorder.active or spec.ignored or early or recorder.quietly.depth:
             return self.call_unseen(op, args, kwargs, spec)
         if spec.at_once and self._calls and not recorder.on_tensors and not self._foreign_modes():
-            return self._call_at_once(self._calls, spec, direct, (args, kwargs), thread)
+            return self._call_at_once(self._calls, spec, op, (args, kwargs), thread)
         return self._call_in_parts(spec, op, args, kwargs, thread)
 
     def _call_at_once(
@@ -282,9 +281,9 @@ class OpProbe(DispatchProbe):
         finally:
             self._contents.forget()
 
-    def _learn(self, op: Any) -> tuple[OpSpec, Any, Any]:
+    def _learn(self, op: Any) -> tuple[OpSpec, Any]:
         # Keyed by identity, since an overload's hash is computed in Python; held, so that none other gets it.
-        learned = self._specs[id(op)] = spec_of(op, self._recorder.writer.text), op, direct_call(op)
+        learned = self._specs[id(op)] = spec_of(op, self._recorder.writer.text), op
         return learned
 
     def _returned(self, outcome: Any) -> list[Any] | None:
