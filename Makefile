@@ -9,6 +9,7 @@
 # make bench-planted  run verify on every script of the planted corpus (45 minutes on a quiet machine)
 # make bench-resume  the matrix of resuming beside other tools, and 200 kills (about 40 minutes)
 # make test-gpu  the tests that need a CUDA device (GPU_PYTHON=python3 to use an interpreter that has torch already)
+# make test-fake-gpu  the same tests, and more, on a device that is not there: torch's CUDA build, in an environment of its own (5 GB)
 # make clean     remove everything that the above made
 #
 # PYTHON is the interpreter that .venv is made from.
@@ -17,6 +18,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
+GPU_TESTS := $(filter-out tests/fake_gpu/%,$(shell grep -rl --include=test_*.py mark[.]gpu tests))
+FAKE := .venv-cuda
+FAKE_INSTALL := $(FAKE)/bin/python -m pip install --quiet --disable-pip-version-check --constraint tests/fake_gpu/constraints.txt
+# Variants of a kernel that are compiled on the device; tests/unit/portable/test_cuda_gemm_source.py runs its host build.
+NOT_ON_FAKE := tests/gpu/test_cuda_gemm_kernel.py
 # Two tests at a time, whose threads would spin while they wait for each other's processor; no bits depend on it.
 PYTEST := OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -35,7 +41,7 @@ PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activ
 SLOW += tests/integration/test_fidelity_more.py
 SOURCES := $(wildcard native/*) $(wildcard native/portable/*) $(wildcard bindings/*) $(wildcard bindings/ops/*) $(wildcard setup.py)
 
-.PHONY: demo docs test test-slow test-portable lint bench twins bench-planted bench-resume test-gpu clean
+.PHONY: demo docs test test-slow test-portable lint bench twins bench-planted bench-resume test-gpu test-fake-gpu clean
 
 demo: $(VENV)/.installed
 	$(BIN)/samebits verify examples/digits.py
@@ -102,10 +108,13 @@ ifeq ($(GPU_PYTHON),$(BIN)/python)
 test-gpu: $(VENV)/.dev
 endif
 test-gpu:
-	PYTHONPATH=src:$$PYTHONPATH $(GPU_PYTHON) -m pytest -m gpu -rN $(shell grep -rl --include=test_*.py mark[.]gpu tests)
+	PYTHONPATH=src:$$PYTHONPATH $(GPU_PYTHON) -m pytest -m gpu -rN $(GPU_TESTS)
+
+test-fake-gpu: $(FAKE)/.installed
+	$(FAKE)/bin/python tests/fake_gpu/run.py -m pytest -m gpu -rs $(filter-out $(NOT_ON_FAKE),$(GPU_TESTS)) tests/fake_gpu
 
 clean:
-	rm -rf $(VENV) build dist .samebits .pytest_cache .mypy_cache .ruff_cache src/*.egg-info
+	rm -rf $(VENV) $(FAKE) build dist .samebits .pytest_cache .mypy_cache .ruff_cache src/*.egg-info
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f src/samebits/*.so
 
@@ -128,4 +137,10 @@ $(VENV)/.dev: $(VENV)/.installed
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(PIP_INSTALL) --group docs
+	touch $@
+
+$(FAKE)/.installed: tests/fake_gpu/constraints.txt pyproject.toml $(SOURCES)
+	$(PYTHON) -m venv $(FAKE)
+	$(FAKE_INSTALL) torch setuptools --group fake-gpu
+	$(FAKE_INSTALL) --no-build-isolation --editable .
 	touch $@

@@ -35,22 +35,30 @@
 #define MATH_ACTIVATION_F64 5
 #define MATH_RANDOM 6
 
+/* A build for the host says here how it is launched. */
+#ifndef HOST_KERNEL
+#define HOST_KERNEL(name)
+#endif
+
 #define FOR_EACH_INDEX(i, n)                                                                                           \
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
 
 #define UNARY_KERNEL(name, type, suffix)                                                                               \
     extern "C" __global__ void unary_##name##_##suffix(const type *x, type *out, int64_t n) {                         \
         FOR_EACH_INDEX(i, n) out[i] = sbm_##name##_##suffix(x[i]);                                                     \
-    }
+    }                                                                                                                  \
+    HOST_KERNEL(unary_##name##_##suffix)
 #define BINARY_KERNEL(name, type, suffix)                                                                              \
     extern "C" __global__ void binary_##name##_##suffix(const type *x, const type *y, type *out, int64_t n) {         \
         FOR_EACH_INDEX(i, n) out[i] = sbm_##name##_##suffix(x[i], y[i]);                                               \
-    }
+    }                                                                                                                  \
+    HOST_KERNEL(binary_##name##_##suffix)
 #define ACTIVATION_KERNEL(name, type, suffix)                                                                          \
     extern "C" __global__ void activation_##name##_##suffix(const type *a, const type *b, const type *c,              \
                                                             const type *p, type *out, int64_t n) {                    \
         FOR_EACH_INDEX(i, n) out[i] = sba_##name##_##suffix(a[i], b[i], c[i], p);                                      \
-    }
+    }                                                                                                                  \
+    HOST_KERNEL(activation_##name##_##suffix)
 
 #define UNARY_F32(name) UNARY_KERNEL(name, float, f32)
 #define UNARY_F64(name) UNARY_KERNEL(name, double, f64)
@@ -148,6 +156,15 @@ RANDOM_KERNEL(exponential_f64, double) {
             out[2 * i + j] = sbp_exponential_f64(wide_word(w, j)) / a;
     }
 }
+
+HOST_KERNEL(random_words)
+HOST_KERNEL(random_uniform_f32)
+HOST_KERNEL(random_uniform_f64)
+HOST_KERNEL(random_normal_f32)
+HOST_KERNEL(random_normal_f64)
+HOST_KERNEL(random_exponential_f32)
+HOST_KERNEL(random_exponential_f64)
+
 #else
 #error "MATH_PART is one of the numbers above"
 #endif

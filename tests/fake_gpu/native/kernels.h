@@ -1,0 +1,22 @@
+/* What the driver and the kernels that were built for the host agree on. */
+#ifndef FAKE_GPU_KERNELS_H
+#define FAKE_GPU_KERNELS_H
+
+#include <cstddef>
+#include <functional>
+
+namespace fake {
+
+struct Launch {
+    unsigned grid[3];
+    unsigned threads;
+    size_t shared;
+};
+
+using Task = std::function<void()>;
+/* Reads the arguments, each through its address, and returns what runs the kernel. */
+using Kernel = Task (*)(const Launch &, void **arguments);
+
+} // namespace fake
+
+#endif

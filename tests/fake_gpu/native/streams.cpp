@@ -1,0 +1,159 @@
+#include "streams.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <thread>
+#include <vector>
+
+namespace fake {
+
+static int number_of(const char *variable, int otherwise) {
+    const char *text = getenv(variable);
+    return text && *text ? atoi(text) : otherwise;
+}
+
+int device_count() {
+    static const int count = number_of("FAKE_GPU_COUNT", 1);
+    return count;
+}
+
+int &current_device() {
+    static thread_local int device = 0;
+    return device;
+}
+
+void Mark::reach() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    at_ = std::chrono::steady_clock::now();
+    is_reached_ = true;
+    reached_.notify_all();
+}
+
+void Mark::wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    reached_.wait(lock, [this] { return is_reached_; });
+}
+
+bool Mark::is_reached() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return is_reached_;
+}
+
+Stream::Stream(int device, int priority, int delay) : device_(device), priority_(priority), delay_(delay) {
+    std::thread([this] { work(); }).detach();
+}
+
+void Stream::submit(Task task) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (graph_) {
+        graph_->tasks.push_back(std::move(task));
+        return;
+    }
+    tasks_.push_back(std::move(task));
+    changed_.notify_one();
+}
+
+MarkPointer Stream::mark() {
+    auto mark = std::make_shared<Mark>();
+    mark->graph = captured();
+    if (!mark->graph)
+        submit([mark] { mark->reach(); });
+    return mark;
+}
+
+void Stream::capture(const GraphPointer &graph) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (graph && !graph_)
+        graph->streams.push_back(this);
+    graph_ = graph;
+}
+
+GraphPointer Stream::captured() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return graph_;
+}
+
+void end_capture(const GraphPointer &graph) {
+    for (Stream *stream : graph->streams)
+        stream->capture(nullptr);
+    graph->streams.clear();
+}
+
+bool Stream::is_idle() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return tasks_.empty() && !is_busy_;
+}
+
+void Stream::work() {
+    current_device() = device_;
+    for (;;) {
+        Task task;
+        {
+            std::unique_lock<std::mutex> lock(mutex_);
+            is_busy_ = false;
+            changed_.wait(lock, [this] { return !tasks_.empty(); });
+            is_busy_ = true;
+            task = std::move(tasks_.front());
+            tasks_.pop_front();
+        }
+        if (delay_ > 0)
+            usleep((unsigned)delay_);
+        task();
+    }
+}
+
+static const int LATER = 30; /* how many times later the tasks of other streams are than those of the default one */
+
+static int delay() {
+    static const int found = number_of("FAKE_GPU_DELAY", 100);
+    return found;
+}
+
+/* All streams, leaked: their threads outlive the destructors of a process that exits. */
+struct Streams {
+    std::mutex mutex;
+    std::vector<Stream *> all;
+    std::map<int, Stream *> defaults;
+};
+
+static Streams &streams() {
+    static Streams *const found = new Streams;
+    return *found;
+}
+
+Stream *make_stream(int priority) {
+    Streams &known = streams();
+    std::lock_guard<std::mutex> lock(known.mutex);
+    known.all.push_back(new Stream(current_device(), priority, LATER * delay()));
+    return known.all.back();
+}
+
+static Stream *default_stream() {
+    Streams &known = streams();
+    std::lock_guard<std::mutex> lock(known.mutex);
+    Stream *&stream = known.defaults[current_device()];
+    if (!stream)
+        known.all.push_back(stream = new Stream(current_device(), 0, delay()));
+    return stream;
+}
+
+Stream *stream_of(void *handle) {
+    const auto number = reinterpret_cast<uintptr_t>(handle);
+    return number <= 2 ? default_stream() : static_cast<Stream *>(handle);
+}
+
+void wait_for_device() {
+    std::vector<Stream *> found;
+    {
+        Streams &known = streams();
+        std::lock_guard<std::mutex> lock(known.mutex);
+        found = known.all;
+    }
+    for (Stream *stream : found)
+        if (stream->device() == current_device())
+            stream->wait();
+}
+
+} // namespace fake

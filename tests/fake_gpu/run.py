@@ -1,0 +1,30 @@
+"""Runs Python with the fake device: `python tests/fake_gpu/run.py train.py`, or `-m pytest ...`.
+
+Builds the device first, in `build/fake_gpu`. FAKE_GPU_COUNT says how many devices there are, FAKE_GPU_MEMORY
+how many bytes each has, FAKE_GPU_DELAY how many microseconds a task waits before it begins.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from build import HERE, build
+
+
+def main() -> None:
+    """Build, and become that Python."""
+    folder = Path(__file__).resolve().parents[2] / "build" / "fake_gpu"
+    build(folder)
+    paths = [str(HERE / "site"), os.environ.get("PYTHONPATH", "")]
+    os.environ |= {
+        "LD_PRELOAD": str(folder / "libcuda.so.1"),
+        "FAKE_GPU_KERNELS": str(folder / "libkernels.so"),
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+    }
+    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])  # noqa: S606 - Python itself
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""The fake device has the order of a real one: what is read too early is not there yet."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.gpu
+
+
+def busy(stream, seconds=0.05):
+    """Keep a stream from reaching what comes next."""
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(int(seconds * 1e9))
+
+
+def run(*words, **variables):
+    """Another process with this device."""
+    return subprocess.run(
+        [sys.executable, *words], env={**os.environ, **variables}, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_copy_from_pinned_memory_is_later():
+    stream = torch.cuda.Stream()
+    target, source = torch.zeros(4, device="cuda"), torch.ones(4).pin_memory()
+    torch.cuda.synchronize()
+    busy(stream)
+    with torch.cuda.stream(stream):
+        target.copy_(source, non_blocking=True)
+    assert not stream.query()
+    source.fill_(2)  # a mistake, which shows
+    stream.synchronize()
+    assert target.tolist() == [2, 2, 2, 2]
+
+
+def test_pageable_memory_is_read_at_once():
+    stream = torch.cuda.Stream()
+    target, source = torch.zeros(4, device="cuda"), torch.ones(4)
+    torch.cuda.synchronize()
+    busy(stream)
+    with torch.cuda.stream(stream):
+        target.copy_(source, non_blocking=True)
+    source.fill_(2)
+    stream.synchronize()
+    assert target.tolist() == [1, 1, 1, 1]
+
+
+def test_another_stream_sees_a_result_when_it_has_waited():
+    side, x = torch.cuda.Stream(), torch.zeros(4, device="cuda")
+    torch.cuda.synchronize()
+    busy(side)
+    with torch.cuda.stream(side):
+        result = x + 1
+    early = result.tolist()
+    torch.cuda.current_stream().wait_stream(side)
+    assert early != [1, 1, 1, 1] == result.tolist()
+
+
+def test_an_event_is_reached_after_what_is_before_it():
+    stream, event = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True)
+    start = torch.cuda.Event(enable_timing=True)
+    start.record(stream)
+    busy(stream)
+    event.record(stream)
+    assert not event.query()
+    event.synchronize()
+    assert event.query()
+    assert start.elapsed_time(event) >= 50
+
+
+def test_a_graph_runs_when_it_is_replayed():
+    x = torch.ones(3, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = x * 2
+        y += 1
+    x.fill_(5)
+    graph.replay()
+    assert y.tolist() == [11, 11, 11]
+
+
+def test_memory_ends():
+    found = run("-c", "import torch; torch.empty(1 << 27, device='cuda')", FAKE_GPU_MEMORY=str(1 << 26))
+    assert "OutOfMemoryError" in found.stderr
+
+
+def test_two_devices():
+    found = run("-c", "import torch; print(torch.ones(3, device='cuda:1').sum().device)", FAKE_GPU_COUNT="2")
+    assert found.stdout.strip() == "cuda:1", found.stderr
+
+
+def test_an_op_that_nothing_computes_is_refused():
+    """It must not leave memory as it is."""
+    with pytest.raises(NotImplementedError, match="batch_norm_stats"):
+        torch.batch_norm_stats(torch.ones(4, 4, device="cuda"), 1e-5)
+
+
+def test_generators_give_the_same_again():
+    def draw():
+        torch.cuda.manual_seed(3)
+        return [
+            torch.rand(3, device="cuda").tolist(),
+            torch.nn.functional.dropout(torch.ones(8).cuda()).tolist(),
+        ]
+
+    assert draw() == draw()
+    state = torch.cuda.get_rng_state()
+    first = torch.randn(5, device="cuda").tolist()
+    assert torch.randn(5, device="cuda").tolist() != first
+    torch.cuda.set_rng_state(state)
+    assert torch.randn(5, device="cuda").tolist() == first

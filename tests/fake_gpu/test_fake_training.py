@@ -1,0 +1,175 @@
+"""Trainings on the fake device: the bits of the CPU, and what samebits says of programs there."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+pytestmark = pytest.mark.gpu
+
+LINE = """
+import sys, torch
+from torch import nn
+if len(sys.argv) > 1:
+    torch.manual_seed(int(sys.argv[1]))
+x = torch.arange(8, dtype=torch.float32, device="cuda").unsqueeze(1)
+model = nn.Sequential(nn.Linear(1, 100), nn.ReLU(), nn.Linear(100, 1)).cuda()
+for step in range(30):
+    loss = nn.MSELoss(reduction="sum")(model(x), 10 * x)
+    model.zero_grad()
+    loss.backward()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter -= 1e-4 * parameter.grad
+print(loss.item())
+"""
+MODELS = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed({seed})
+class Last(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.out = nn.LSTM(8, 16, 2, batch_first=True), nn.Linear(16, 1)
+    def forward(self, x):
+        return self.out(self.layer(x.flatten(2).transpose(1, 2)[:, :, :8])[0][:, -1])
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(64, 16)
+        self.layer = nn.TransformerEncoderLayer(16, 4, 32, dropout=0.1, batch_first=True)
+        self.out = nn.Linear(16, 1)
+    def forward(self, x):
+        x = self.first(x.flatten(2))
+        mask = nn.Transformer.generate_square_subsequent_mask(8).cuda()
+        return self.out(self.layer(x, src_mask=mask)[:, -1])
+layers = nn.Conv2d(8, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(), nn.Flatten(), nn.Linear(288, 1)
+cnn = nn.Sequential(*layers)
+data = TensorDataset(torch.randn(24, 8, 8, 8), torch.randn(24, 1))
+for model in (cnn, Last(), Words()):
+    model.cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for x, y in DataLoader(data, 8, shuffle=True, num_workers=2, pin_memory=True):
+        loss = (model(x.cuda(non_blocking=True)) - y.cuda(non_blocking=True)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(loss.item())
+"""
+RANKS = """
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+torch.cuda.set_device(dist.get_rank())
+torch.manual_seed(0)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1).cuda())
+loss = model(torch.randn(8, 4, device="cuda")).square().mean()
+loss.backward()
+print(loss.item())
+dist.destroy_process_group()
+"""
+
+
+def samebits(*words, folder):
+    """Run the command on a script."""
+    return subprocess.run(
+        [sys.executable, "-m", "samebits", *map(str, words)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def cnn():
+    """Convolutions both ways, batch norm, pooling."""
+    layers = (nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.ConvTranspose2d(8, 4, 3))
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(16, 5)), torch.randn(
+        4, 3, 16, 16
+    )
+
+
+def depthwise():
+    """A convolution of each channel."""
+    return nn.Conv2d(8, 8, 3, groups=8), torch.randn(2, 8, 9, 9)
+
+
+def transformer():
+    """Attention and layer norms."""
+    return nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, dropout=0.0), torch.randn(2, 7, 16)
+
+
+def lstm():
+    """Both directions, two layers."""
+    return nn.LSTM(8, 16, 2, batch_first=True, bidirectional=True), torch.randn(4, 5, 8)
+
+
+def gru():
+    """One layer."""
+    return nn.GRU(8, 16), torch.randn(5, 4, 8)
+
+
+def trained(make, device):
+    """The parameters after three steps."""
+    torch.manual_seed(0)
+    model, x = make()
+    model, x = model.to(device), x.to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for _ in range(3):
+        out = model(x)
+        (out[0] if isinstance(out, tuple) else out).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return torch.cat([parameter.detach().cpu().reshape(-1) for parameter in model.parameters()])
+
+
+@pytest.mark.parametrize("make", [cnn, depthwise, transformer, lstm, gru])
+def test_a_training_has_the_bits_of_the_cpu(make):
+    assert torch.equal(trained(make, "cuda"), trained(make, "cpu"))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_dropout_in_attention_is_the_same_in_the_backward_pass(dtype):
+    """Each gradient of the values is a column of the weights that were used."""
+    q, k, v = [torch.randn(1, 1, 6, 8, dtype=dtype, device="cuda") for _ in range(3)]
+    v = torch.eye(6, 8, dtype=dtype, device="cuda").view(1, 1, 6, 8).requires_grad_()
+    out = functional.scaled_dot_product_attention(q, k, v, dropout_p=0.5)
+    (gradient,) = torch.autograd.grad(out[..., 0].sum(), v)
+    torch.testing.assert_close(gradient[0, 0, :, 0], out.detach()[0, 0].sum(0)[:6], check_device=False)
+
+
+def test_a_seed_decides_a_program(script, tmp_path):
+    path = script(LINE)
+    runs = [samebits("run", "--seed", seed, path, folder=tmp_path).stdout for seed in (3, 3, 4)]
+    assert runs[0] == runs[1] != runs[2]
+
+
+@pytest.mark.parametrize(("words", "status"), [(("3",), 0), ((), 1)])
+def test_a_line_is_judged(script, words, status, tmp_path):
+    done = samebits("verify", script(LINE), *words, folder=tmp_path)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "CUDA" in done.stdout or status == 0 or "generator" in done.stdout
+
+
+@pytest.mark.parametrize(("seed", "status"), [("0", 0), ("torch.seed()", 1)])
+def test_models_and_a_loader_are_judged(script, seed, status, tmp_path):
+    """Convolutions, recurrent layers and attention, with workers and pinned memory."""
+    done = samebits("verify", script(MODELS.replace("{seed}", seed)), folder=tmp_path)
+    assert done.returncode == status, done.stdout + done.stderr
+
+
+def test_two_ranks(script, tmp_path):
+    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script(RANKS))]
+    two = {**os.environ, "FAKE_GPU_COUNT": "2"}
+    done = subprocess.run(
+        [sys.executable, *words], env=two, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    lines = [line for line in done.stdout.splitlines() if line]
+    assert done.returncode == 0, done.stderr
+    assert len(lines) == 2
+    assert lines[0] == lines[1]
