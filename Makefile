@@ -141,6 +141,7 @@ $(VENV)/.docs: $(VENV)/.installed
 
 $(FAKE)/.installed: tests/fake_gpu/constraints.txt pyproject.toml $(SOURCES)
 	$(PYTHON) -m venv $(FAKE)
+	$(FAKE_INSTALL) --upgrade pip
 	$(FAKE_INSTALL) torch setuptools --group fake-gpu
 	$(FAKE_INSTALL) --no-build-isolation --editable .
 	touch $@
