@@ -40,14 +40,13 @@ class Snapshots:
         """
         buffers = {}
         devices = {entry.tensor.device for entry in collection.entries if entry.tensor.is_cuda}
-        for entry in collection.entries:
-            buffer = self._buffers.get(entry.name)
-            if buffer is None or buffer.dtype != entry.tensor.dtype or buffer.shape != entry.tensor.shape:
+        with torch.no_grad():
+            for entry in collection.entries:
                 like = entry.tensor
-                buffer = torch.empty(like.shape, dtype=like.dtype, device="cpu", pin_memory=like.is_cuda)
-            with torch.no_grad():
-                buffer.copy_(entry.tensor, non_blocking=buffer.is_pinned())
-            buffers[entry.name] = buffer
+                buffer = self._buffers.get(entry.name)
+                if buffer is None or buffer.dtype != like.dtype or buffer.shape != like.shape:
+                    buffer = torch.empty(like.shape, dtype=like.dtype, device="cpu", pin_memory=like.is_cuda)
+                buffers[entry.name] = buffer.copy_(like, non_blocking=like.is_cuda)
         for device in devices:
             torch.cuda.synchronize(device)
         self._buffers = buffers
