@@ -64,7 +64,8 @@ def extension(name: str, folder: str, *flags: str) -> Extension:
     return Extension(
         name,
         sources=sorted(path.as_posix() for path in Path(folder).glob("*.c")),
-        depends=sorted(path.as_posix() for path in Path(folder).glob("*.h")),
+        # Of all folders: they include from each other.
+        depends=sorted(path.as_posix() for top in ("native", "bindings") for path in Path(top).rglob("*.h")),
         define_macros=[("Py_LIMITED_API", LIMITED_API)] if IS_LIMITED else [],
         py_limited_api=IS_LIMITED,
         extra_compile_args=["/O2"]

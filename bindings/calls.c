@@ -70,28 +70,12 @@ static PyObject *links_of(const sb_call *call, const sb_work *w, PyObject *seq) 
                        (sb_bases){w->bases + skipped, (Py_ssize_t)w->count - skipped}, call->op->flags);
 }
 
-/* Takes the references; NULL if one of them is. */
-static PyObject *row_of(PyObject *const *values) {
-    PyObject *row = PyTuple_New(5);
-    int complete = row != NULL;
-    for (Py_ssize_t i = 0; i < 5; i++) {
-        complete &= values[i] != NULL;
-        if (row && values[i])
-            PyTuple_SetItem(row, i, values[i]);
-        else
-            Py_XDECREF(values[i]);
-    }
-    if (!complete)
-        Py_CLEAR(row);
-    return row;
-}
-
 static PyObject *finish_row(const sb_work *w, PyObject *digests, void *context) {
     const sb_call *call = context;
     PyObject *seq = PyObject_CallNoArgs(call->self->next_seq);
     PyObject *links = seq ? links_of(call, w, seq) : NULL;
     PyObject *const values[] = {seq, key_of(call, w), all_digests(call, digests), links, Py_NewRef(call->text)};
-    return row_of(values);
+    return sb_tuple(5, values);
 }
 
 /* ---- an op that writes to no argument */
@@ -143,7 +127,7 @@ static PyObject *begin_sorted(sb_calls *self, sb_arguments *sorted, PyObject *wr
     PyObject *marks = sb_mark_written(self->observer, w.tensors, written,
                                       (const uint64_t *)PyBytes_AsString(PyTuple_GetItem(seen, 2)));
     PyObject *const values[] = {Py_NewRef(sorted->tensors), Py_NewRef(written), sb_text_of(sorted), seen, marks};
-    return row_of(values);
+    return sb_tuple(5, values);
 }
 
 static PyObject *begin(PyObject *object, PyObject *args) {

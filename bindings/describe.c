@@ -110,14 +110,6 @@ PyObject *sb_or_none(PyObject *result) {
     Py_RETURN_NONE;
 }
 
-PyObject *sb_triple(PyObject *digests, PyObject *kinds, PyObject *bases) {
-    PyObject *result = digests && kinds && bases ? PyTuple_Pack(3, digests, kinds, bases) : NULL;
-    Py_XDECREF(digests);
-    Py_XDECREF(kinds);
-    Py_XDECREF(bases);
-    return result;
-}
-
 int sb_is_fast(PyObject *tensors) {
     const int fast = PyList_CheckExact(tensors) || PyTuple_CheckExact(tensors);
     if (!fast)

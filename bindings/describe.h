@@ -51,9 +51,6 @@ static inline PyObject *sb_bytes_of(const uint64_t *from, const uint64_t *to) {
     return PyBytes_FromStringAndSize((const char *)from, (const char *)to - (const char *)from);
 }
 
-/* Takes the references of its arguments; NULL if one of them is. */
-PyObject *sb_triple(PyObject *digests, PyObject *kinds, PyObject *bases);
-
 /* Tells whether these are a list or tuple; sets an exception if not. */
 int sb_is_fast(PyObject *tensors);
 

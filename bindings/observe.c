@@ -215,7 +215,7 @@ PyObject *sb_observe_with(sb_observer *self, sb_work *w, sb_result make, void *c
 
 static PyObject *all_of(const sb_work *w, PyObject *digests, void *context) {
     (void)context;
-    return sb_triple(digests, sb_bytes_of(w->kinds, w->end.kinds), sb_bytes_of(w->bases, w->end.bases));
+    return sb_three(digests, sb_bytes_of(w->kinds, w->end.kinds), sb_bytes_of(w->bases, w->end.bases));
 }
 
 PyObject *sb_observe(sb_observer *self, sb_work *w) { return sb_observe_with(self, w, all_of, NULL); }

@@ -40,7 +40,7 @@ static PyObject *read_all(const sb_reader *self, PyObject *tensors, int whole) {
     if (i == count) {
         result = digest(self, memory, (size_t)(to.words - memory), count);
         if (result && whole)
-            result = sb_triple(result, sb_bytes_of(kinds, to.kinds), sb_bytes_of(bases, to.bases));
+            result = sb_three(result, sb_bytes_of(kinds, to.kinds), sb_bytes_of(bases, to.bases));
     }
     if (memory != few)
         PyMem_Free(memory);
@@ -136,7 +136,7 @@ static PyObject *read_table(const sb_reader *self, PyObject *tensors, table *to)
         i++;
     PyObject *result = NULL;
     if (i == count)
-        result = sb_triple(sb_bytes_of(words, to->sizes), sb_bytes_of(kinds, to->noted.kinds), sb_bytes_of(bases, to->noted.bases));
+        result = sb_three(sb_bytes_of(words, to->sizes), sb_bytes_of(kinds, to->noted.kinds), sb_bytes_of(bases, to->noted.bases));
     PyMem_Free(words);
     return result;
 }

@@ -9,6 +9,7 @@
 #include <Python.h>
 
 #include "dlpack.h"
+#include "tuples.h"
 
 /* Changes when something that Python uses is changed or removed, so that a stale module is never used. Python asks
  * whether `append` is there. */
@@ -44,7 +45,7 @@ static inline PyObject *sb_item(PyObject *values, Py_ssize_t i) {
  * offset in a storage at 0, which is lower than any memory that a 64-bit process has as a rule; so few others are asked.
  * Args: torch.Tensor._is_zerotensor, the tensor, and what DLPack says of it. */
 static inline int sb_stands_for_zeros(PyObject *is_zero, PyObject *tensor, const dl_tensor *view) {
-    if ((uint64_t)(uintptr_t)view->data + view->byte_offset >> 32)
+    if (((uint64_t)(uintptr_t)view->data + view->byte_offset) >> 32)
         return 0;
     PyObject *answer = PyObject_CallFunctionObjArgs(is_zero, tensor, NULL);
     const int result = answer != Py_False;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "../../native/portable/parameters.h"
+#include "../tuples.h"
 
 #define SB_OPS_ABI 1
 #define SB_MOST_DIMS 16
@@ -96,9 +97,6 @@ int sb_lies_apart(const void *written, int64_t bytes, const void *from, int64_t 
 /* A new contiguous tensor and its memory; NULL without an exception. The object owns the memory. */
 PyObject *sb_new(int64_t dims, const int64_t *sizes, int is_f64, void **data);
 PyObject *sb_new_like(const sb_view *view, void **data);
-
-/* A tuple of three objects, which it takes over; NULL if one of them is. */
-PyObject *sb_three(PyObject *a, PyObject *b, PyObject *c);
 
 /* Calls a kernel on as many threads as torch uses; tells whether it had memory. */
 #define SB_CALL(kernel, parameters, work) sb_call((int64_t (*)(const void *))sb.kernel, parameters, work)

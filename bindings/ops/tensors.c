@@ -100,14 +100,6 @@ int sb_lies_apart(const void *written, int64_t bytes, const void *from, int64_t 
     return (a == b && read == bytes) || b >= a + bytes || b + read <= a;
 }
 
-PyObject *sb_three(PyObject *a, PyObject *b, PyObject *c) {
-    PyObject *result = a && b && c ? PyTuple_Pack(3, a, b, c) : NULL;
-    Py_XDECREF(a);
-    Py_XDECREF(b);
-    Py_XDECREF(c);
-    return result;
-}
-
 PyObject *sb_new(int64_t dims, const int64_t *sizes, int is_f64, void **data) {
     int64_t strides[SB_MOST_DIMS], step = 1;
     for (int64_t i = dims - 1; i >= 0; i--) {

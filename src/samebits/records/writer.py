@@ -280,9 +280,6 @@ class RecordWriter:
 
 def _parts(events: Sequence[EventRow]) -> Iterator[Sequence[EventRow]]:
     """Yield the events in groups, each of which fits into one row."""
-    if len(events) < _schema.MOST_EVENTS and sum([len(e[10]) + len(e[11]) for e in events]) <= _EVENT_BYTES:
-        yield from [events] if events else ()
-        return
     start = size = 0
     for number, event in enumerate(events):
         size += len(event[10]) + len(event[11])

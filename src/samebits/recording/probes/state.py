@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import weakref
 from itertools import chain, count
-from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
 from samebits._torch.core import is_virtual
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.modules import ModuleRegistry
-
-_TABLE, _VALUES = itemgetter(2), methodcaller("values")
 
 
 def _owned_by(number: int, held: Collection[int], tensors: Sequence[Any], registry: ModuleRegistry) -> str:
@@ -226,8 +223,9 @@ class StateTracker:
         dicts = self._dicts if self._seen_version == self.registry.version else self._learn_modules()
         optimizers = [o for o in (ref() for ref in list(self._optimizers.values())) if o is not None]
         held = [group["params"] for optimizer in optimizers for group in optimizer.param_groups]
-        members = map(_VALUES, map(_TABLE, dicts))
-        key = tuple(map(id, chain(chain.from_iterable(members), chain.from_iterable(held))))
+        key = tuple(map(id, chain(
+            chain.from_iterable(d.values() for _, _, d in dicts), chain.from_iterable(held),
+        )))  # fmt: skip
         known = self._parts.get("model")
         return known[1] if known is not None and known[0] == key else self._build_main(key, dicts, optimizers)
 
