@@ -24,11 +24,9 @@ LIBRARIES = (
     "caffe2_nvrtc",
     "torch_nvshmem",
 )
-# These need no device: NVIDIA's own library answers.
-KEPT = frozenset(("cudaGetErrorString", "cudaGetErrorName", "cudaRuntimeGetVersion"))
 MATH_PARTS = 7  # of native/cuda/math.cu
 NOT_SUPPORTED = 801  # cudaErrorNotSupported, CUDA_ERROR_NOT_SUPPORTED
-FLAGS = ["-std=c++17", "-O1", "-g", "-fPIC", "-shared", "-pthread"]
+FLAGS = ["-O1", "-g", "-fPIC", "-pthread", "-ffp-contract=off", "-fno-strict-aliasing"]
 
 
 def torch_folder() -> Path:
@@ -42,8 +40,8 @@ def torch_folder() -> Path:
 def needed_symbols(torch: Path) -> set[str]:
     """The functions of CUDA that torch's libraries leave undefined."""
     files = [torch / "lib" / f"lib{name}.so" for name in LIBRARIES]
-    names = {name for file in files if file.exists() for name in symbols(file, "--undefined-only")}
-    return {name for name in names if is_of_cuda(name)} - KEPT
+    names = {name for file in files if file.exists() for name in symbols(file, "-D", "--undefined-only")}
+    return {name for name in names if is_of_cuda(name)}
 
 
 def is_of_cuda(name: str) -> bool:
@@ -53,9 +51,9 @@ def is_of_cuda(name: str) -> bool:
     return name.startswith("cu") and name[2:3].isupper() and not name.startswith("cuFile")
 
 
-def symbols(file: Path, which: str) -> set[str]:
-    """The dynamic symbols of a library."""
-    printed = subprocess.run(["nm", "-D", which, file], capture_output=True, text=True, check=True)
+def symbols(file: Path, *which: str) -> set[str]:
+    """The symbols of a library or an object file."""
+    printed = subprocess.run(["nm", *which, file], capture_output=True, text=True, check=True)
     return {line.split()[-1].partition("@")[0] for line in printed.stdout.splitlines()}
 
 
@@ -65,38 +63,52 @@ def write_rest(path: Path, names: set[str]) -> None:
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
-def compile_library(target: Path, files: list[Path], *options: str) -> None:
-    """By g++; C files as C."""
-    subprocess.run(["g++", *FLAGS, *options, *map(str, files), "-o", str(target), "-ldl"], check=True)
+def compiled(source: Path, target: Path, *options: str) -> Path:
+    """The object file of a source; a product and a sum are fused only where that is written."""
+    language = ["gcc"] if source.suffix == ".c" else ["g++", "-std=c++17"]
+    subprocess.run([*language, *FLAGS, *options, "-c", str(source), "-o", str(target)], check=True)
+    return target
+
+
+def link(target: Path, objects: list[Path], *options: str) -> None:
+    """A shared library."""
+    words = ["g++", "-shared", "-pthread", *options, *map(str, objects), "-o", str(target), "-ldl"]
+    subprocess.run(words, check=True)
 
 
 def build(folder: Path) -> None:
-    """Both libraries."""
+    """Both libraries, where they are older than what they are made of."""
     folder.mkdir(parents=True, exist_ok=True)
     torch = torch_folder()
+    made_of = [Path(__file__), torch / "version.py", *SOURCES.glob("*"), *NATIVE.rglob("*.[ch]*")]
+    stamp = folder / "built"
+    if not stamp.exists() or stamp.stat().st_mtime < max(each.stat().st_mtime for each in made_of):
+        build_runtime(folder, torch)
+        build_kernels(folder)
+        stamp.touch()
+
+
+def build_runtime(folder: Path, torch: Path) -> None:
+    """CUDA's runtime and driver: what is written, and the rest that torch needs."""
     headers = f"-I{torch.parent / 'nvidia' / 'cu13' / 'include'}"
-    own = [SOURCES / name for name in ("streams.cpp", "memory.cpp", "runtime.cpp", "driver.cpp")]
-    written = folder / "written.so"
-    compile_library(written, own, headers)
+    names = ("streams", "memory", "runtime", "driver")
+    written = [compiled(SOURCES / f"{name}.cpp", folder / f"{name}.o", headers) for name in names]
     rest = folder / "rest.c"
-    write_rest(rest, needed_symbols(torch) - symbols(written, "--defined-only"))
-    others = folder / "rest.o"
-    subprocess.run(["gcc", "-fPIC", "-c", rest, "-o", others], check=True)
-    compile_library(folder / "libcuda.so.1", [*own, others], headers, "-Wl,-soname,libcuda.so.1")
-    kernels = [f"-I{NATIVE}", f"-I{NATIVE / 'cuda'}", f"-I{NATIVE / 'portable'}", f"-I{SOURCES}"]
-    build_kernels(folder, kernels)
+    found = {name for each in written for name in symbols(each, "--defined-only")}
+    write_rest(rest, needed_symbols(torch) - found)
+    link(folder / "libcuda.so.1", [*written, compiled(rest, folder / "rest.o")], "-Wl,-soname,libcuda.so.1")
 
 
-def build_kernels(folder: Path, paths: list[str]) -> None:
-    """The kernels, one share after another; a product and a sum are fused only where that is written."""
-    options = ["-c", "-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", *paths]
-    shares = {
-        f"math_{part}": (SOURCES / "host_math.cpp", f"-DMATH_PART={part}") for part in range(MATH_PARTS)
-    }
-    shares["digest"] = (SOURCES / "host_digest.cpp", "-DDIGEST")
-    for name, (source, option) in shares.items():
-        subprocess.run(["g++", *options, option, str(source), "-o", str(folder / f"{name}.o")], check=True)
-    compile_library(folder / "libkernels.so", [folder / f"{name}.o" for name in shares])
+def build_kernels(folder: Path) -> None:
+    """The kernels of samebits, in shares."""
+    paths = [f"-I{path}" for path in (NATIVE, NATIVE / "cuda", NATIVE / "portable", SOURCES)]
+    source = SOURCES / "host_math.cpp"
+    shares = [
+        compiled(source, folder / f"math_{part}.o", f"-DMATH_PART={part}", *paths)
+        for part in range(MATH_PARTS)
+    ]
+    digest = compiled(SOURCES / "host_digest.cpp", folder / "digest.o", *paths)
+    link(folder / "libkernels.so", [*shares, digest])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Runs Python with the fake device: `python tests/fake_gpu/run.py train.py`, or `-m pytest ...`.
 
-Builds the device first, in `build/fake_gpu`. FAKE_GPU_COUNT says how many devices there are, FAKE_GPU_MEMORY
-how many bytes each has, FAKE_GPU_DELAY how many microseconds a task waits before it begins.
+Builds the device first, in `build/fake_gpu`, if that is older than its sources. FAKE_GPU_COUNT says how many
+devices there are, FAKE_GPU_MEMORY how many bytes each has, FAKE_GPU_DELAY how many microseconds a task waits
+before it begins.
 """
 
 from __future__ import annotations

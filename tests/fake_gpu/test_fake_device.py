@@ -1,19 +1,29 @@
 """The fake device has the order of a real one: what is read too early is not there yet."""
 
+import contextlib
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 import torch
+from fake_gpu.ops import overloads
 
 pytestmark = pytest.mark.gpu
 
 
-def busy(stream, seconds=0.05):
-    """Keep a stream from reaching what comes next."""
+@contextlib.contextmanager
+def held(stream):
+    """A stream that does not reach what comes next before the `with` block ends."""
+    gate = threading.Event()
+    device, _ = torch._fake_gpu
     with torch.cuda.stream(stream):
-        torch.cuda._sleep(int(seconds * 1e9))
+        device.call_later(gate.wait, torch.cuda.current_device())
+    try:
+        yield
+    finally:
+        gate.set()
 
 
 def run(*words, **variables):
@@ -27,11 +37,11 @@ def test_a_copy_from_pinned_memory_is_later():
     stream = torch.cuda.Stream()
     target, source = torch.zeros(4, device="cuda"), torch.ones(4).pin_memory()
     torch.cuda.synchronize()
-    busy(stream)
-    with torch.cuda.stream(stream):
-        target.copy_(source, non_blocking=True)
-    assert not stream.query()
-    source.fill_(2)  # a mistake, which shows
+    with held(stream):
+        with torch.cuda.stream(stream):
+            target.copy_(source, non_blocking=True)
+        assert not stream.query()
+        source.fill_(2)  # a mistake, which shows
     stream.synchronize()
     assert target.tolist() == [2, 2, 2, 2]
 
@@ -40,35 +50,39 @@ def test_pageable_memory_is_read_at_once():
     stream = torch.cuda.Stream()
     target, source = torch.zeros(4, device="cuda"), torch.ones(4)
     torch.cuda.synchronize()
-    busy(stream)
-    with torch.cuda.stream(stream):
-        target.copy_(source, non_blocking=True)
-    source.fill_(2)
+    with held(stream):
+        with torch.cuda.stream(stream):
+            target.copy_(source, non_blocking=True)
+        source.fill_(2)
     stream.synchronize()
     assert target.tolist() == [1, 1, 1, 1]
 
 
 def test_another_stream_sees_a_result_when_it_has_waited():
-    side, x = torch.cuda.Stream(), torch.zeros(4, device="cuda")
-    torch.cuda.synchronize()
-    busy(side)
-    with torch.cuda.stream(side):
-        result = x + 1
-    early = result.tolist()
-    torch.cuda.current_stream().wait_stream(side)
-    assert early != [1, 1, 1, 1] == result.tolist()
+    text = """
+import torch
+side, x = torch.cuda.Stream(), torch.zeros(4, device="cuda")
+torch.cuda.synchronize()
+with torch.cuda.stream(side):
+    result = x + 1
+early = result.tolist()
+torch.cuda.current_stream().wait_stream(side)
+print(early != [1, 1, 1, 1], result.tolist())
+"""
+    found = run("-c", text, FAKE_GPU_DELAY="30000")  # much longer than it takes to read
+    assert found.stdout.strip() == "True [1.0, 1.0, 1.0, 1.0]", found.stdout + found.stderr
 
 
 def test_an_event_is_reached_after_what_is_before_it():
     stream, event = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True)
     start = torch.cuda.Event(enable_timing=True)
     start.record(stream)
-    busy(stream)
-    event.record(stream)
-    assert not event.query()
+    with held(stream):
+        event.record(stream)
+        assert not event.query()
     event.synchronize()
     assert event.query()
-    assert start.elapsed_time(event) >= 50
+    assert start.elapsed_time(event) > 0
 
 
 def test_a_graph_runs_when_it_is_replayed():
@@ -80,6 +94,13 @@ def test_a_graph_runs_when_it_is_replayed():
     x.fill_(5)
     graph.replay()
     assert y.tolist() == [11, 11, 11]
+
+
+def test_nothing_random_is_in_a_graph():
+    """Each launch would draw the same."""
+    x = torch.ones(3, device="cuda")
+    with pytest.raises(NotImplementedError, match="bernoulli"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        x.bernoulli_()
 
 
 def test_memory_ends():
@@ -96,6 +117,24 @@ def test_an_op_that_nothing_computes_is_refused():
     """It must not leave memory as it is."""
     with pytest.raises(NotImplementedError, match="batch_norm_stats"):
         torch.batch_norm_stats(torch.ones(4, 4, device="cuda"), 1e-5)
+
+
+def test_a_kernel_of_torchs_own_is_refused():
+    """Here nothing is overridden."""
+    found = run("-c", "import torch; torch.ones(3, device='cuda')", PYTHONPATH="")
+    assert "operation not supported" in found.stderr
+
+
+def test_other_processes_get_no_memory():
+    with pytest.raises(RuntimeError, match="not supported"):
+        torch.ones(3, device="cuda").untyped_storage()._share_cuda_()
+
+
+def test_the_kernels_of_the_cpu_serve_almost_all():
+    """The rest are allocation, views and what needs no kernel."""
+    own = [name for name in torch._C._dispatch_get_registrations_for_dispatch_key("CUDA") if "aten::" in name]
+    assert len(overloads()) > 1200
+    assert len(own) - len(overloads()) < 40
 
 
 def test_generators_give_the_same_again():

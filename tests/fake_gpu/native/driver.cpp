@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+
 #include "kernels.h"
 #include "memory.h"
 #include "streams.h"
@@ -66,7 +67,8 @@ CUresult cuCtxGetCurrent(CUcontext *context) {
 }
 
 CUresult cuCtxSetCurrent(CUcontext context) {
-    fake::current_device() = (int)(reinterpret_cast<size_t>(context) - 1);
+    if (context)
+        fake::current_device() = (int)(reinterpret_cast<size_t>(context) - 1);
     return CUDA_SUCCESS;
 }
 

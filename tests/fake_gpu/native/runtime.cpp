@@ -1,6 +1,6 @@
 /* The part of CUDA's runtime that torch asks of a device, for a device that is not there.
  *
- * torch's own kernels cannot run: a launch is an error. What is not here is an error too (`generated.c`).
+ * torch's own kernels cannot run: a launch is an error. What is not here is an error too (`write_rest` in build.py).
  */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -29,6 +29,28 @@ cudaError_t cudaGetLastError() {
 }
 
 cudaError_t cudaPeekAtLastError() { return last_error; }
+
+/* NVIDIA's own would look for a driver first. */
+const char *cudaGetErrorString(cudaError_t error) {
+    switch (error) {
+    case cudaSuccess: return "no error";
+    case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorNotReady: return "device not ready";
+    case cudaErrorNotSupported: return "operation not supported";
+    case cudaErrorStreamCaptureUnsupported: return "operation not permitted when stream is capturing";
+    default: return "an error of the fake device";
+    }
+}
+
+const char *cudaGetErrorName(cudaError_t error) { return cudaGetErrorString(error); }
+
+cudaError_t cudaRuntimeGetVersion(int *version) {
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
 
 /* Devices */
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from importlib.machinery import PathFinder
-from pathlib import Path
 from typing import Any
 
 
@@ -23,10 +22,9 @@ class TorchFinder:
 
             def exec_module(module: Any) -> None:
                 execute(module)
-                sys.path.append(str(Path(__file__).resolve().parents[1]))
-                import ops
+                from fake_gpu.ops import install
 
-                module._fake_gpu = ops.install()
+                module._fake_gpu = install()
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

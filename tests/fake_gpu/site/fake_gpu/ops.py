@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from fake_gpu.translations import translations, whole_layers
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -136,7 +138,13 @@ class Override:
         return tree_map(lambda leaf: self._published(leaf, index), outcome)
 
     def _captured(self, index: int, args: Any, kwargs: Any) -> Any:
-        """Return an outcome of the right shapes, which each launch of the graph computes; nothing random."""
+        """Return an outcome of the right shapes, which each launch of the graph computes.
+
+        Raises:
+            NotImplementedError: it is random: each launch would draw the same.
+        """
+        if self._is_random:
+            raise NotImplementedError(f"the fake device has no {self._op.name()} in a graph")
         on_host = tree_map(self._on_host, (args, kwargs))
         shapes = self._compute(*tree_map(copy_of, on_host[0]), **tree_map(copy_of, on_host[1]))
         outcome = self._written_back(args, kwargs, shapes) if self._written else tree_map(self._blank, shapes)
@@ -273,10 +281,8 @@ def is_view(returned: Any) -> bool:
     return returned.alias_info is not None and not returned.alias_info.is_write
 
 
-def install() -> torch.library.Library:
-    """Override them all; they stay until the process ends."""
-    from translations import translations, whole_layers
-
+def install() -> tuple[Device, torch.library.Library]:
+    """Override them all, for as long as the library that is returned lives."""
     device, translated = Device(), translations()
     library = torch.library.Library("aten", "IMPL")
     native_copy = torch.library.get_kernel("aten::copy_", "CUDA")
@@ -293,4 +299,4 @@ def install() -> torch.library.Library:
     for finalizer in vars(library).values():
         if type(finalizer).__name__ == "finalize":
             finalizer.atexit = False  # ops are called while the interpreter ends too
-    return library
+    return device, library

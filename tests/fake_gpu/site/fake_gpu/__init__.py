@@ -1,0 +1,1 @@
+"""The fake device in a process that has torch."""
