@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from samebits.digest import digest
 
 pytestmark = pytest.mark.gpu
 
+PLANTED = Path(__file__).resolve().parents[2] / "bench" / "planted" / "cuda" / "nondeterministic-kernel"
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.uint8, torch.bool]
 TRAINING = """
 import torch
@@ -49,3 +51,17 @@ def test_a_training_is_judged(seed, status, tmp_path):
     )
 
     assert done.returncode == status, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["spatial_transformer", "speech_loss", "unpooling"])
+def test_what_torch_refuses_is_identical_under_control(name, tmp_path):
+    """Deterministic kernels compute `grid_sample`, the CTC loss and unpooling."""
+    done = subprocess.run(
+        [sys.executable, "-m", "samebits", "verify", "--seed", "3", str(PLANTED / f"cuda_{name}.py")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr

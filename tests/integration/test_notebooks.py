@@ -191,13 +191,13 @@ def test_errors_are_the_users_own(tmp_path):
     shown = run_notebook(
         tmp_path,
         [
-            "n = 0",
+            "n, quantized = 0, torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.qint8)",
             "%%samebits verify\nn += 1\nfit([torch.ones(1, 3)])",
             "n",
             "%%samebits verify\nn = = 2",
             "%%samebits verify\nn += 1\nraise KeyboardInterrupt",
             "%%samebits run --seed 3\nn += 1\n1 / 0",
-            "%%samebits run --seed 3\ntorch.ones(3).put_(torch.tensor([0]), torch.ones(1))",
+            "%%samebits run --seed 3\nquantized.resize_(8)",
             "n",
         ],
     )
@@ -216,8 +216,10 @@ def test_errors_are_the_users_own(tmp_path):
     assert "----> 3 raise KeyboardInterrupt" in shown[4].errors[0]
     assert "ZeroDivisionError" in shown[5].errors[0]
     assert "----> 3 1 / 0" in shown[5].errors[0]
-    assert "put_ does not have a deterministic implementation" in shown[6].errors[0]
-    assert f"samebits: Tensor.put_ (put_) at {shown[6].line('put_')} has no det" in shown[6].err
+    assert "quantized_resize_cpu_ does not have a deterministic implementation" in shown[6].errors[0]
+    assert (
+        f"quantized tensor (quantized_resize_cpu_) at {shown[6].line('resize_')} has no det" in shown[6].err
+    )
     assert shown[7].results == ["3"]
 
 

@@ -30,6 +30,7 @@ PACKAGES = (
     "portable",
     "causes",
     "interventions",
+    "deterministic_kernels",
     "dataloading",
     "determinism",
     "data",

@@ -1,97 +1,17 @@
-"""Kernels of our own at the place where torch's dispatcher adds an op to the autograd graph.
-
-torch takes a Python function for that place (`torch.library.Library.impl` with the key `AutogradCPU`). The
-kernel that was there is needed for calls that are not ours; `torch.library.get_kernel` gives it, since 2.9.
-"""
+"""What kernels need at the place where torch's dispatcher adds an op to the autograd graph."""
 
 from __future__ import annotations
 
 import contextlib
-import threading
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits._torch import portable
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    Kernel = Callable[..., Any]
-    """Called with torch's own kernel, and then with the arguments of the op."""
-
-_KEY = "AutogradCPU"
-
-
-class AutogradKernels:
-    """Kernels that are registered for as long as anybody holds them, in all threads.
-
-    Args:
-        kernels: by name of the op, such as `clamp` or `clamp.Tensor`; with its namespace if that is not aten.
-    """
-
-    def __init__(self, kernels: Mapping[str, Kernel]) -> None:
-        self._kernels = dict(kernels)
-        self._lock = threading.Lock()
-        self._holders = 0
-        self._libraries: dict[str, Any] = {}
-
-    def hold(self) -> None:
-        """Register them, unless they are."""
-        with self._lock:
-            if self._holders == 0:
-                self._register()
-            self._holders += 1
-
-    def release(self) -> None:
-        """Take them out again, once nobody holds them."""
-        with self._lock:
-            self._holders -= 1
-            if self._holders == 0:
-                self._take_out()
-
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Return a context in which they are registered."""
-        self.hold()
-        try:
-            yield
-        finally:
-            self.release()
-
-    def _register(self) -> None:
-        if not can_override():
-            return
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=r"(?s).*[Oo]verriding a previously registered kernel")
-            try:
-                for name, kernel in self._kernels.items():
-                    self._override(name, kernel)
-            except BaseException:
-                self._take_out()
-                raise
-
-    def _take_out(self) -> None:
-        while self._libraries:
-            self._libraries.popitem()[1]._destroy()
-
-    def _override(self, name: str, kernel: Kernel) -> None:
-        own = torch.library.get_kernel(op_named(name), _KEY)
-        namespace, _, rest = _whole(name).partition("::")
-
-        def run(keyset: Any, *args: Any, **kwargs: Any) -> Any:
-            return kernel(lambda: own.call_boxed(keyset, *args, **kwargs), *args, **kwargs)
-
-        # Not by `Library.impl`: torch would count the op among those that Python code made (dispatch_key.py).
-        self._library(namespace).m.impl(rest, _KEY, run, True)
-
-    def _library(self, namespace: str) -> Any:
-        if namespace not in self._libraries:
-            library: Any = torch.library.Library
-            self._libraries[namespace] = library(namespace, "IMPL")
-        return self._libraries[namespace]
+    from samebits._torch.kernel_overrides import Kernel
 
 
 def kernel_of(function: Any) -> Kernel:
@@ -117,20 +37,6 @@ def without_tangents(kernel: Kernel) -> Kernel:
         return kernel(otherwise, *args, **kwargs)
 
     return run
-
-
-def op_named(name: str) -> Any:
-    """Return the op of a name such as `clamp` or `clamp.Tensor`: of aten, unless it says otherwise."""
-    return portable.op_named(_whole(name))
-
-
-def _whole(name: str) -> str:
-    return name if "::" in name else f"aten::{name}"
-
-
-def can_override() -> bool:
-    """Tell whether this torch gives the kernel that one of ours replaces (since 2.9)."""
-    return hasattr(torch.library, "get_kernel")
 
 
 def one_level_function() -> type[Any]:

@@ -14,6 +14,14 @@ from samebits.causes.specification import (
 from samebits.switches.vector_math import FUNCTIONS
 
 _INTERVENTION = "deterministic"
+# Ops of `samebits.deterministic_kernels` that torch refuses; tests/unit/deterministic_kernels compares.
+_KERNELS_OF_OURS = (
+    "_?adaptive_(avg|max)_pool[23]d_backward|avg_pool3d_backward|fractional_max_pool[23]d_backward|"
+    "max_pool3d_with_indices_backward|max_unpool[23]d|(cudnn_)?grid_sampler(_[23]d)?_backward|"
+    "_ctc_loss_backward|nll_loss2d_forward|reflection_pad[13]d_backward|replication_pad[123]d_backward|"
+    "upsample_linear1d_backward|_upsample_(bilinear|bicubic)2d_aa_backward|index_reduce|"
+    "scatter_?[.](value_)?reduce|bincount|histc|median|nanmedian|kthvalue"
+)
 
 SPECIFICATION = Specification(
     cause=Cause.NONDETERMINISTIC_KERNEL,
@@ -26,6 +34,13 @@ SPECIFICATION = Specification(
         InterventionEvidence("eager", acts=False),
     ),
     advice=(
+        Advice(
+            "run the script under control, with `samebits run --deterministic` or "
+            "`samebits.deterministic()`: it has a deterministic kernel for this op, from torch 2.9 on. torch "
+            "itself has none on CUDA: `torch.use_deterministic_algorithms(True)` makes it raise an error",
+            (_INTERVENTION,),
+            f"aten::({_KERNELS_OF_OURS})",
+        ),
         Advice(
             "call `torch.use_deterministic_algorithms(True)` at the start of the script; it has a "
             "deterministic kernel for this op",
@@ -50,13 +65,6 @@ SPECIFICATION = Specification(
             "set CUBLAS_WORKSPACE_CONFIG=:4096:2; torch has no other switch for recurrent layers of cuDNN",
             (_INTERVENTION,),
             "aten::_cudnn_rnn",
-        ),
-        Advice(
-            "call `torch.use_deterministic_algorithms(True)` at the start of the script: it raises "
-            "where the op has no deterministic way on CUDA, and `samebits run --deterministic` says "
-            "what to use instead",
-            (_INTERVENTION,),
-            "aten::(bincount|histc|median|nanmedian)",
         ),
         Advice(
             "call the function on one element after the imports, `torch.ones(1).sqrt()`: threads that make "

@@ -14,7 +14,16 @@ from samebits.rng.active import PROCESS, Active, required
 from samebits.rng.seeds import check_seed
 from samebits.switches.startup import LAYOUT
 from samebits.switches.switch import Control
-from samebits.switches.table import FAILED, LOOSE_LAYOUT, MISSING, TOO_LATE, Setting, SwitchRow, wanted_by
+from samebits.switches.table import (
+    DETERMINISTIC,
+    FAILED,
+    LOOSE_LAYOUT,
+    MISSING,
+    TOO_LATE,
+    Setting,
+    SwitchRow,
+    wanted_by,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -209,6 +218,14 @@ class Activation:
 
     def _with_torch(self, torch: ModuleType) -> None:
         self._apply("torch")
+        if any(
+            each.switch.name == DETERMINISTIC and each.wanted not in {None, "off"} for each in self._settings
+        ):
+            from samebits.deterministic_kernels.registration import DeterministicKernels
+
+            kernels = DeterministicKernels()
+            kernels.install()
+            self._parts.append(kernels)
         self._watch.install_torch(torch)
 
     def _with_compiler(self, _: ModuleType) -> None:

@@ -22,12 +22,14 @@ class Advice:
         op: its name as the user knows it.
         instead: the replacement.
         backward: the backward pass raises.
+        ours: control has a deterministic kernel of it for CUDA (samebits/deterministic_kernels).
     """
 
     pattern: str
     op: str
     instead: str
     backward: bool = False
+    ours: bool = True
 
 
 _INTERPOLATE = "torch.nn.functional.interpolate"
@@ -58,6 +60,7 @@ ADVICE = (
         "quantized_resize_cpu_|quantized_resize",
         "Tensor.resize_ of a quantized tensor",
         "make a tensor of that size with `torch.quantize_per_tensor` and copy into it",
+        ours=False,
     ),
     Advice("adaptive_avg_pool2d_backward_(cuda|out_cuda)", "AdaptiveAvgPool2d", _ADAPTIVE, backward=True),
     Advice("adaptive_avg_pool3d_backward_(cuda|out_cuda)", "AdaptiveAvgPool3d", _ADAPTIVE, backward=True),
@@ -199,6 +202,10 @@ SWITCHABLE = frozenset(
 )  # fmt: skip
 
 
+_CONTROL = (
+    "run it under control (`samebits run --deterministic`, `samebits.deterministic()`), which has a "
+    "deterministic kernel for it from torch 2.9 on; without control, "
+)
 _SWITCH = "`torch.use_deterministic_algorithms(True)` or `--deterministic`: torch then takes another kernel"
 
 # Suffixes that torch adds to the name of an op in its error, by device.
@@ -231,7 +238,8 @@ def remedy_for(op: str, device: str) -> str:
         for suffix in _ALERT_SUFFIXES.get(device, ("",)):
             advice = advice_for(stem + suffix)
             if advice is not None:
-                return f"{advice.op}: {advice.instead}"
+                way = _CONTROL if advice.ours and device == "cuda" else ""
+                return f"{advice.op}: {way}{advice.instead}"
     if name in SWITCHABLE:
         return _SWITCH
     return ""

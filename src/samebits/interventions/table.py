@@ -70,8 +70,8 @@ DETERMINISTIC = Intervention(
         ("prepare-vector-math", "on"),
         ("CUBLAS_WORKSPACE_CONFIG", ":4096:8"),
     ),
-    limits="ops that have no deterministic kernel run and warn; `warn` leaves the backward of fused "
-    "attention nondeterministic on CUDA",
+    limits="ops that have no deterministic kernel, of torch or of samebits, run and warn; `warn` leaves the "
+    "backward of fused attention nondeterministic on CUDA",
 )
 EAGER = Intervention(
     "eager",

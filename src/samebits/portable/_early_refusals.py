@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from samebits._runtime.patching import Patches
-from samebits._torch.autograd_kernels import AutogradKernels, can_override, op_named
 from samebits._torch.core import is_virtual
+from samebits._torch.kernel_overrides import KernelOverrides, can_override, op_named
 from samebits.portable._dispatch import is_portable
 from samebits.portable._early_ops import computes_by_itself, early_ops
 from samebits.portable._refusals import refuse_op
@@ -60,8 +60,8 @@ def early_ops_to(refuse: Refuse) -> Iterator[Callable[[], None]]:
             yield lambda: None
 
 
-def _kernels(names: frozenset[str], refuse: Refuse) -> AutogradKernels:
-    return AutogradKernels({name: _kernel(name, refuse) for name in names})
+def _kernels(names: frozenset[str], refuse: Refuse) -> KernelOverrides:
+    return KernelOverrides({name: _kernel(name, refuse) for name in names})
 
 
 def _kernel(name: str, refuse: Refuse) -> Callable[..., Any]:

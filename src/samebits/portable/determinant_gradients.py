@@ -19,7 +19,7 @@ from samebits.portable.product_gradients import product_gradient
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits._torch.autograd_kernels import Kernel
+    from samebits._torch.kernel_overrides import Kernel
 
 
 def determinant_kernels() -> dict[str, Kernel]:

@@ -19,14 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits._torch.autograd_kernels import (
-    AutogradKernels,
-    below_autograd,
-    is_differentiated,
-    one_level,
-    one_level_function,
-    op_named,
-)
+from samebits._torch.autograd_kernels import below_autograd, is_differentiated, one_level, one_level_function
+from samebits._torch.kernel_overrides import KernelOverrides, op_named
 from samebits.portable._dispatch import is_portable
 from samebits.portable._exact import base_name
 from samebits.portable._whole_ops import WHOLE_OPS
@@ -40,7 +34,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from samebits._torch.autograd_kernels import Kernel
+    from samebits._torch.kernel_overrides import Kernel
 
 
 @dataclass(frozen=True)
@@ -117,13 +111,13 @@ _IN_PLACE = (
 
 
 @functools.cache
-def own_gradients() -> AutogradKernels:
+def own_gradients() -> KernelOverrides:
     """Return the kernels that give these ops their gradients, in threads that are in portable mode."""
     kernels = {name: _kernel(name, formula) for name, formula in _FORMULAS.items()}
     in_place = {_in_place(name): _writing_kernel(name) for name in _IN_PLACE}
     others = graph_kernels() | product_kernels() | mask_kernels() | determinant_kernels()
     whole = {name: _if_portable(run) for name, run in WHOLE_OPS.items()}
-    return AutogradKernels(
+    return KernelOverrides(
         kernels | in_place | {name: _unless_plain(kernel) for name, kernel in others.items()} | whole
     )
 

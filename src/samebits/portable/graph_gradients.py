@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from samebits._torch.autograd_kernels import Kernel
+    from samebits._torch.kernel_overrides import Kernel
 
 
 def graph_kernels() -> dict[str, Kernel]:

@@ -14,18 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits._torch.autograd_kernels import (
-    below_autograd,
-    kernel_of,
-    one_level_function,
-    op_named,
-    without_tangents,
-)
+from samebits._torch.autograd_kernels import below_autograd, kernel_of, one_level_function, without_tangents
+from samebits._torch.kernel_overrides import op_named
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits._torch.autograd_kernels import Kernel
+    from samebits._torch.kernel_overrides import Kernel
 
 _SHARING = ("max", "min", "median", "nanmedian")
 

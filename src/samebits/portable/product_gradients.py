@@ -24,7 +24,7 @@ from samebits._torch.autograd_kernels import (
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits._torch.autograd_kernels import Kernel
+    from samebits._torch.kernel_overrides import Kernel
 
 
 def product_kernels() -> dict[str, Kernel]:

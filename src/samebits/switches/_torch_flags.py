@@ -258,7 +258,7 @@ ALGORITHMS = (
         BOTH,
         "some ops add with atomics; `warn` leaves the backward pass of fused attention nondeterministic",
         TORCH + "; call sites in libtorch_cuda 2.15",
-        cost="slower kernels of some ops; ops that have no other kernel raise an error",
+        cost="slower kernels of some ops; the few that have no other kernel raise an error",
         default="off",
     ),
     Switch(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.errors import SamebitsError
 from samebits.switches._compiler import COMPILER
-from samebits.switches._torch_flags import FLAGS
+from samebits.switches._torch_flags import ALGORITHMS, FLAGS
 from samebits.switches.startup import FIXED, HASH_SEED, LAYOUT, layout_variables
 from samebits.switches.switch import LEFT_ALONE, When
 from samebits.switches.variables import VARIABLES, Variable
@@ -23,6 +23,7 @@ LOOSE_LAYOUT = (
     "addresses cannot be fixed here, so everything that depends on their order (sets of objects, sorting by "
     "id) may differ from run to run"
 )
+DETERMINISTIC = ALGORITHMS[0].name
 # An action done once in a process, not a setting: `off` does not tell whether the script itself has done it.
 _ONE_TIME = ("prepare-vector-math",)
 WAITING, SET, HELD, KEPT = "waiting", "set", "held", "kept"

@@ -12,8 +12,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_map
 
 import samebits
-from samebits._torch.autograd_kernels import can_override
 from samebits._torch.dispatch_key import can_register, ops_taken_apart
+from samebits._torch.kernel_overrides import can_override
 from samebits._torch.portable import arguments_of, op_named
 from samebits.errors import SamebitsError
 from samebits.portable import _early_refusals

@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from ways import Passing
 
 import samebits
-from samebits._torch.autograd_kernels import can_override
+from samebits._torch.kernel_overrides import can_override
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,8 +20,8 @@ from torch.utils.checkpoint import checkpoint
 from ways import Passing, digest_within
 
 import samebits
-from samebits._torch.autograd_kernels import can_override
 from samebits._torch.dispatch_key import can_register
+from samebits._torch.kernel_overrides import can_override
 from samebits.portable import lstm_layers
 from samebits.portable._mode import DispatchMode
 from samebits.portable._registration import Registration

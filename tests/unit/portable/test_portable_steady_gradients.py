@@ -12,7 +12,7 @@ from torch.func import grad, jvp, vmap
 from ways import Passing, in_all_ways
 
 import samebits
-from samebits._torch.autograd_kernels import can_override
+from samebits._torch.kernel_overrides import can_override
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ from opinfo import op_db
 from torch.utils._pytree import tree_leaves, tree_map
 from ways import by_registration, in_all_ways, in_dispatch_mode
 
-from samebits._torch.autograd_kernels import can_override
 from samebits._torch.dispatch_key import can_register
+from samebits._torch.kernel_overrides import can_override
 from samebits.errors import SamebitsError
 
 pytestmark = pytest.mark.skipif(not can_register() or not can_override(), reason="torch has one way here")

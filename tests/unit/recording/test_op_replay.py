@@ -620,6 +620,8 @@ FULL = ReplaySummary(
 @pytest.mark.parametrize(("op", "device", "words"), [
     ("aten::put_.default", "cpu", "`torch.use_deterministic_algorithms(True)`"),
     ("aten::index_put.default", "cpu", "`torch.use_deterministic_algorithms(True)`"),
+    ("aten::histc.default", "cuda", "`samebits run --deterministic`"),
+    ("aten::resize_.default", "cpu", ""),
     ("aten::add.Tensor", "cpu", ""),
     ("mine::put_.default", "cpu", ""),
 ])  # fmt: skip

@@ -13,6 +13,7 @@ from samebits.portable._refusals import refuse_use
 from samebits.portable._registry import declares_handlers, handles
 from samebits.portable._tensors import as_tensor, is_real
 from samebits.portable.kernels.reductions import accumulate_
+from samebits.portable.kernels.taps import interpolation_taps, scale_of
 from samebits.portable.ops.accumulation import index_add
 
 if TYPE_CHECKING:
@@ -25,84 +26,11 @@ Taps = tuple[torch.Tensor, torch.Tensor]
 """(outputs, taps): which inputs make an output, and with what weights."""
 
 
-def _scale(size: int, outputs: int, align: bool, scale: float | None, real: Any) -> Any:
-    if align:
-        return real(size - 1) / real(outputs - 1) if outputs > 1 else real(0)
-    return real(1.0 / scale) if scale else real(size) / real(outputs)
-
-
 @functools.lru_cache(maxsize=256)
 def _taps(kind: str, size: int, outputs: int, align: bool, scale: float | None, is_f64: bool) -> Taps:
     real = np.float64 if is_f64 else np.float32
-    step = _scale(size, outputs, align, scale, real)
-    at = np.arange(outputs).astype(real)
-    makers = {"linear": _linear, "cubic": _cubic, "linear_aa": _smooth, "cubic_aa": _smooth}
-    index, weight = makers[kind](kind, size, at, step, align)
-    return as_tensor(index.astype(np.int64)), as_tensor(weight.astype(real))
-
-
-def _linear(kind: str, size: int, at: Any, step: Any, align: bool) -> tuple[Any, Any]:
-    del kind
-    real = at.dtype.type
-    source = step * at if align else np.maximum(step * (at + real(0.5)) - real(0.5), real(0))
-    first = np.minimum(source.astype(np.int64), size - 1)
-    second_weight = np.minimum(np.maximum(source - first.astype(at.dtype), real(0)), real(1))
-    second = first + (first < size - 1)
-    return np.stack([first, second], 1), np.stack([real(1) - second_weight, second_weight], 1)
-
-
-def _cubic(kind: str, size: int, at: Any, step: Any, align: bool) -> tuple[Any, Any]:
-    del kind
-    real = at.dtype.type
-    source = step * at if align else step * (at + real(0.5)) - real(0.5)
-    floor = np.floor(source)
-    index = np.clip(floor.astype(np.int64)[:, None] + np.arange(-1, 3), 0, size - 1)
-    return index, np.stack(cubic_weights(np.clip(source - floor, real(0), real(1))), 1)
-
-
-def cubic_weights(t: Any) -> list[Any]:
-    """Return the weights of the four inputs around a position that is t after the second of them.
-
-    Args:
-        t: 0 .. 1, of NumPy or torch.
-    """
-    a = -0.75
-
-    def near(x: Any) -> Any:
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-
-    def far(x: Any) -> Any:
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-
-    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
-
-
-def _smooth(kind: str, size: int, at: Any, step: Any, align: bool) -> tuple[Any, Any]:
-    del align
-    real = at.dtype.type
-    half = real(1 if kind == "linear_aa" else 2)
-    support = half * step if step >= 1 else half
-    narrowing = real(1) / step if step >= 1 else real(1)
-    center = step * (at + real(0.5))
-    first = np.maximum((center - support + real(0.5)).astype(np.int64), 0)
-    count = np.minimum((center + support + real(0.5)).astype(np.int64), size) - first
-    taps = np.arange(count.max(initial=1))
-    x = np.abs(((taps + first[:, None]).astype(at.dtype) - center[:, None] + real(0.5)) * narrowing)
-    weight = np.where(taps < count[:, None], _smooth_weight(kind, x), real(0))
-    total = weight[:, :1]
-    for tap in range(1, len(taps)):
-        total = total + weight[:, tap : tap + 1]
-    index = np.where(taps < count[:, None], taps + first[:, None], first[:, None])
-    return index, np.where(total != 0, weight / np.where(total != 0, total, real(1)), weight)
-
-
-def _smooth_weight(kind: str, x: Any) -> Any:
-    if kind == "linear_aa":
-        return np.where(x < 1, 1 - x, 0)
-    a = -0.5
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = ((x - 5) * x + 8) * x * a - 4 * a
-    return np.where(x < 1, near, np.where(x < 2, far, 0))
+    index, weight = interpolation_taps(kind, size, outputs, align=align, scale=scale, real=real)
+    return as_tensor(index), as_tensor(weight)
 
 
 def _along(x: Tensor, dim: int, taps: Taps) -> Tensor:
@@ -182,7 +110,7 @@ def _make(
 def _nearest_index(size: int, outputs: int, scale: float | None, shift: float) -> Tensor:
     real = np.float32
     at = np.arange(outputs).astype(real) + real(shift)
-    index = np.floor(at * _scale(size, outputs, align=False, scale=scale, real=real)).astype(np.int64)
+    index = np.floor(at * scale_of(size, outputs, align=False, scale=scale, real=real)).astype(np.int64)
     if outputs in (size, 2 * size) and not shift:
         index = np.arange(outputs) * size // outputs
     return as_tensor(np.minimum(index, size - 1))

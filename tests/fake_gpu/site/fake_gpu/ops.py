@@ -148,6 +148,7 @@ class Override:
         on_host = tree_map(self._on_host, (args, kwargs))
         shapes = self._compute(*tree_map(copy_of, on_host[0]), **tree_map(copy_of, on_host[1]))
         outcome = self._written_back(args, kwargs, shapes) if self._written else tree_map(self._blank, shapes)
+        on_host = tree_map(self._on_host, (args, kwargs))  # what it writes to may have got memory meanwhile
         targets = (
             []
             if self._written

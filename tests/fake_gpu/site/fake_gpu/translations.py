@@ -297,6 +297,10 @@ def translations() -> dict[str, Any]:
         "_cudnn_rnn": recurrent.forward,
         "_cudnn_rnn_backward": recurrent.backward,
         "_cudnn_rnn_flatten_weight": flatten_weights,
-        "_use_cudnn_ctc_loss": lambda *_: False,
-        "_use_cudnn_ctc_loss.Tensor": lambda *_: False,
+        **{
+            f"_use_{library}_ctc_loss{overload}": lambda *_: False
+            for library in ("cudnn", "miopen")
+            for overload in ("", ".Tensor")
+        },
+        "cudnn_grid_sampler": lambda image, grid: torch.grid_sampler_2d(image, grid, 0, 0, True),
     }

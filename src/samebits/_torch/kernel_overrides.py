@@ -1,0 +1,110 @@
+"""Kernels of our own in front of those that torch's dispatcher has.
+
+torch takes a Python function for any place in its dispatcher (`torch.library.Library.impl`). The kernel that
+was there is needed for calls that are not ours; `torch.library.get_kernel` gives it, since 2.9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    Kernel = Callable[..., Any]
+    """Called with torch's own kernel, and then with the arguments of the op."""
+
+AUTOGRAD = "AutogradCPU"
+
+
+class KernelOverrides:
+    """Kernels of ours in front of torch's own, for as long as anybody holds them, in all threads.
+
+    Args:
+        kernels: by name of the op, such as `clamp` or `clamp.Tensor`; with its namespace if that is not aten.
+        key: the place in the dispatcher: `AutogradCPU`, where torch adds ops to the autograd graph, or that
+            of a device, such as `CUDA`.
+    """
+
+    def __init__(self, kernels: Mapping[str, Kernel], key: str = AUTOGRAD) -> None:
+        self._kernels = dict(kernels)
+        self._key = key
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._libraries: dict[str, Any] = {}
+
+    def hold(self) -> None:
+        """Register them, unless they are."""
+        with self._lock:
+            if self._holders == 0:
+                self._register()
+            self._holders += 1
+
+    def release(self) -> None:
+        """Take them out again, once nobody holds them."""
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                self._take_out()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Return a context in which they are registered."""
+        self.hold()
+        try:
+            yield
+        finally:
+            self.release()
+
+    def _register(self) -> None:
+        if not can_override():
+            return
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=r"(?s).*[Oo]verriding a previously registered kernel")
+            try:
+                for name, kernel in self._kernels.items():
+                    self._override(name, kernel)
+            except BaseException:
+                self._take_out()
+                raise
+
+    def _take_out(self) -> None:
+        while self._libraries:
+            self._libraries.popitem()[1]._destroy()
+
+    def _override(self, name: str, kernel: Kernel) -> None:
+        own = torch.library.get_kernel(op_named(name), self._key)
+        namespace, _, rest = _whole(name).partition("::")
+
+        def run(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+            return kernel(lambda: own.call_boxed(keyset, *args, **kwargs), *args, **kwargs)
+
+        # Not by `Library.impl`: torch would count the op among those that Python code made (dispatch_key.py).
+        self._library(namespace).m.impl(rest, self._key, run, True)
+
+    def _library(self, namespace: str) -> Any:
+        if namespace not in self._libraries:
+            library: Any = torch.library.Library
+            self._libraries[namespace] = library(namespace, "IMPL")
+        return self._libraries[namespace]
+
+
+def op_named(name: str) -> Any:
+    """Return the op of a name such as `clamp` or `clamp.Tensor`: of aten, unless it says otherwise."""
+    namespace, _, rest = _whole(name).partition("::")
+    base, _, overload = rest.partition(".")
+    return getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
+
+
+def _whole(name: str) -> str:
+    return name if "::" in name else f"aten::{name}"
+
+
+def can_override() -> bool:
+    """Tell whether this torch gives the kernel that one of ours replaces (since 2.9)."""
+    return hasattr(torch.library, "get_kernel")

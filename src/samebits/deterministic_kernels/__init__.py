@@ -1,0 +1,1 @@
+"""Deterministic kernels of ops for which torch has none, made of ops that are deterministic."""
