@@ -1,6 +1,6 @@
 # make demo      create .venv, install, and judge two examples: one identical, one not
 # make test      ruff, mypy, the site of the documentation and all tests (what CI runs)
-# make test-slow  the tests that take minutes: real libraries, spread, doctor, cost, fix, the planted corpus, resuming
+# make test-slow  the tests that take minutes: real libraries, spread, doctor, cost, fix, the planted corpus, resuming (PART=2/3: every third file, from the second on)
 # make lint      ruff and mypy only
 # make test-portable  every op of portable mode beside plain torch, layers at random sizes, the headers as CUDA C++; golden digests under every instruction set, 1 to 4 threads, other pins
 # make docs      build the documentation as a site in build/docs; a broken link or reference is an error
@@ -15,6 +15,7 @@
 # PYTHON is the interpreter that .venv is made from.
 
 PYTHON ?= python3
+PART ?= 1/1
 VENV := .venv
 BIN := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
@@ -55,7 +56,7 @@ test: lint docs
 	$(PYTEST) $(SLOW:%=--ignore=%) $(PORTABLE:%=--ignore=%)
 
 test-slow: $(VENV)/.dev
-	$(PYTEST) $(SLOW)
+	$(PYTEST) $(shell echo $(SLOW) | tr ' ' '\n' | awk -v part=$(PART) '{split(part, at, "/")} (NR - at[1]) % at[2] == 0')
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

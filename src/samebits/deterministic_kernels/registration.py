@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits._torch.cuda_start import when_cuda_starts
-from samebits._torch.kernel_overrides import KernelOverrides
+from samebits._torch.kernel_overrides import KernelOverrides, can_override
 from samebits._torch.op_forms import delivery_of, forms_of, outputs_of
 from samebits.deterministic_kernels.unfit import UnfitError
 
@@ -82,6 +82,8 @@ class DeterministicKernels:
 
     def install(self) -> None:
         """Register them. Before torch 2.9 there is no way to, and torch's own kernels refuse."""
+        if not can_override():
+            return
         self._hold("CPU", {name: _looked_up(name) for name in _ON_CPU})
         self._withdraw = when_cuda_starts(self._with_cuda)
 
