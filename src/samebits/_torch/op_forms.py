@@ -82,6 +82,8 @@ def outputs_of(name: str) -> tuple[str, ...]:
 
 
 def _written(out: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+    if out.dtype != result.dtype:
+        raise RuntimeError(f"Expected out tensor to have dtype {result.dtype}, but got {out.dtype} instead")
     if out.shape != result.shape:
         out.resize_(result.shape)
     return out.copy_(result)

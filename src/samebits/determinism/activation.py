@@ -224,8 +224,8 @@ class Activation:
             from samebits.deterministic_kernels.registration import DeterministicKernels
 
             kernels = DeterministicKernels()
-            kernels.install()
             self._parts.append(kernels)
+            kernels.install()
         self._watch.install_torch(torch)
 
     def _with_compiler(self, _: ModuleType) -> None:

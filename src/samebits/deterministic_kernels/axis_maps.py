@@ -65,19 +65,20 @@ def axis_map(inputs: Any, weights: Any, size: int, device: torch.device) -> Axis
     return AxisMap(on_device[0], on_device[1], whole, len(inputs) / max(size, 1))
 
 
-def spread(gradient: Tensor, maps: Sequence[AxisMap]) -> Tensor:
+def spread(gradient: Tensor, maps: Sequence[AxisMap], template: Tensor) -> Tensor:
     """Return the gradient of the input.
 
     Args:
         gradient: of the outputs, whose last dimensions are those of the maps.
         maps: of the last dimensions.
+        template: the result lies in memory as this tensor does.
     """
     out = gradient.to(torch.float32) if gradient.dtype in LOW_PRECISION else gradient
     first = gradient.dim() - len(maps)
     # What makes the tensor smallest comes first.
     for at in sorted(range(len(maps)), key=lambda at: -maps[at].expansion):
         out = _along(out, first + at, maps[at])
-    return out.to(gradient.dtype)
+    return laid_out_like(out.to(gradient.dtype), template)
 
 
 def _along(gradient: Tensor, dim: int, axis: AxisMap) -> Tensor:
@@ -92,3 +93,16 @@ def _along(gradient: Tensor, dim: int, axis: AxisMap) -> Tensor:
         out = share * weights if out is None else torch.addcmul(out, share, weights)
     assert out is not None  # noqa: S101 - a map has a row at least
     return out
+
+
+def laid_out_like(result: Tensor, template: Tensor) -> Tensor:
+    """Return a result in the order of dimensions in memory that torch's kernels give it.
+
+    Args:
+        result: of four or five dimensions, or another number.
+        template: channels come last in the result's memory if they do in this tensor's.
+    """
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(template.dim())
+    if last is None or template.is_contiguous() or not template.is_contiguous(memory_format=last):
+        return result.contiguous()
+    return result.contiguous(memory_format=last)

@@ -73,7 +73,7 @@ def ctc_gradient(
     classes = torch.full((len(labels), log_alpha.shape[2]), blank, dtype=torch.int64, device=device)
     classes[:, 1::2] = labels
     emitted = log_probs.gather(2, classes.expand(len(log_probs), -1, -1))
-    log_beta = _backwards(emitted, classes, blank, (times, 2 * counts))
+    log_beta = _backwards(emitted, classes, (times, 2 * counts))
     both = log_alpha.transpose(0, 1) + log_beta
     shares = torch.exp(both + loss.unsqueeze(1) - emitted)
     # torch leaves what it knows of states that a sample does not have unwritten.
@@ -97,20 +97,19 @@ def _labels(targets: Tensor, counts: Tensor, longest: int, blank: int) -> Tensor
     return torch.where(at < counts.unsqueeze(1), labels, blank)
 
 
-def _backwards(emitted: Tensor, classes: Tensor, blank: int, ends: tuple[Tensor, Tensor]) -> Tensor:
+def _backwards(emitted: Tensor, classes: Tensor, ends: tuple[Tensor, Tensor]) -> Tensor:
     """Return the logarithms of the probabilities from each time on: (times, samples, states).
 
     Args:
         emitted: the logarithm of the probability of each state's class at each time.
         classes: of the states.
-        blank: the class of blanks.
         ends: the times of each sample, and its last state.
     """
     times, last = (each.unsqueeze(1) for each in ends)
     state = torch.arange(classes.shape[1], device=classes.device).unsqueeze(0)
     exists, ending = state <= last, (state == last) | (state == last - 1)
     skips = torch.zeros_like(exists)
-    skips[:, :-2] = (classes[:, :-2] != classes[:, 2:]) & (classes[:, :-2] != blank)
+    skips[:, :-2] = classes[:, :-2] != classes[:, 2:]  # which blanks never are
     start = torch.where(ending, 0.0, _NEVER).to(emitted.dtype)
     # Two more states, which nothing reaches, stand for the neighbours of the last ones.
     beta = emitted.new_full((len(classes), classes.shape[1] + 2), _NEVER)

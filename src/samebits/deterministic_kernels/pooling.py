@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from samebits.deterministic_kernels.axis_maps import LOW_PRECISION, AxisMap, axis_map, real_of, spread
+from samebits.deterministic_kernels.axis_maps import (
+    LOW_PRECISION,
+    AxisMap,
+    axis_map,
+    laid_out_like,
+    real_of,
+    spread,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +33,7 @@ def adaptive_mean_gradient(dims: int) -> Callable[[Tensor, Tensor], Tensor]:
     def gradient(grad_output: Tensor, self: Tensor) -> Tensor:
         like = grad_output.dtype, grad_output.device
         sides = zip(self.shape[-dims:], grad_output.shape[-dims:], strict=True)
-        return spread(grad_output, [_adaptive(size, outputs, like) for size, outputs in sides])
+        return spread(grad_output, [_adaptive(size, outputs, like) for size, outputs in sides], self)
 
     return gradient
 
@@ -70,7 +77,7 @@ def mean_gradient_3d(
     sides = zip(self.shape[-3:], kernel, _three(stride or kernel), _three(padding), strict=True)
     given = divisor is not None
     maps = [_windows(side, (bool(ceil), bool(with_padding)), given, like) for side in sides]
-    return spread(grad_output / divisor if given else grad_output, maps)
+    return spread(grad_output / divisor if given else grad_output, maps, self)
 
 
 def _three(values: Sizes | int) -> list[int]:
@@ -96,7 +103,8 @@ def largest_gradient(dims: int) -> Callable[..., Tensor]:
     """Return the gradient of a pooling by largest values, whose indices come last."""
 
     def gradient(grad_output: Tensor, self: Tensor, *rest: Any) -> Tensor:
-        return _into_planes(grad_output, rest[-1], self.shape, dims, accumulate=True)
+        out = _into_planes(grad_output, rest[-1], self.shape, dims, accumulate=True)
+        return laid_out_like(out, self)
 
     return gradient
 
@@ -109,7 +117,7 @@ def _into_planes(values: Tensor, indices: Tensor, shape: Sizes, dims: int, *, ac
     """
     planes, positions = math.prod(shape[:-dims]), math.prod(shape[-dims:])
     first = torch.arange(planes, device=values.device).unsqueeze(1) * positions
-    index = indices.reshape(planes, -1)
+    index = indices.reshape(planes, math.prod(indices.shape[-dims:]))
     outside = (index < 0) | (index >= positions)
     flat = torch.where(outside, planes * positions, index + first)  # torch says that it is out of bounds
     exact = torch.float32 if accumulate and values.dtype in LOW_PRECISION else values.dtype
@@ -138,7 +146,8 @@ def _unpool(values: Tensor, indices: Tensor, output_size: Sizes) -> Tensor:
             f"shape {tuple(indices.shape)}"
         )
     dims = len(output_size)
-    return _into_planes(values, indices, (*values.shape[:-dims], *output_size), dims, accumulate=False)
+    out = _into_planes(values, indices, (*values.shape[:-dims], *output_size), dims, accumulate=False)
+    return laid_out_like(out, values)
 
 
 KERNELS: Mapping[str, Callable[..., object]] = {

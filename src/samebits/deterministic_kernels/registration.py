@@ -51,7 +51,7 @@ def _kernel(name: str, compute: Callable[..., Any]) -> Callable[..., Any]:
             return otherwise()
         except torch.OutOfMemoryError:
             raise
-        except (RuntimeError, IndexError, TypeError) as error:
+        except (RuntimeError, IndexError, ValueError, ZeroDivisionError) as error:
             return _explained(otherwise, error)
         return deliver(args, kwargs, result)
 
@@ -65,6 +65,8 @@ def _explained(otherwise: Callable[[], Any], error: Exception) -> Any:
         otherwise: torch's own kernel. Called with what does not fit, it says so before it computes.
         error: ours.
     """
+    if torch.is_deterministic_algorithms_warn_only_enabled():
+        raise error  # torch would compute, in any order
     try:
         return otherwise()
     except RuntimeError as own:

@@ -34,12 +34,11 @@ def _interpolation_gradient(kind: str) -> Callable[..., Tensor]:
         grad_output: Tensor, output_size: Sizes, input_size: Sizes, align_corners: bool, *scales: Scale
     ) -> Tensor:
         n = len(output_size)
-        scales = scales or (None,) * n
-        sides = zip(input_size[-n:], output_size, scales, strict=True)
+        factors = [*scales, *[None] * (n - len(scales))]
+        sides = zip(input_size[-n:], output_size, factors, strict=True)
         how = grad_output.dtype, grad_output.device
-        return spread(
-            grad_output, [_interpolation(kind, (i, o), align_corners, scale, *how) for i, o, scale in sides]
-        )
+        maps = [_interpolation(kind, (i, o), align_corners, factor, *how) for i, o, factor in sides]
+        return spread(grad_output, maps, grad_output)
 
     return gradient
 
@@ -60,7 +59,7 @@ def _padding_gradient(kind: str) -> Callable[..., Tensor]:
         pairs = [padding[2 * d : 2 * d + 2] for d in reversed(range(n))]
         like = grad_output.dtype, grad_output.device
         sides = zip(self.shape[-n:], pairs, strict=True)
-        return spread(grad_output, [_padding(kind, size, *pair, like) for size, pair in sides])
+        return spread(grad_output, [_padding(kind, size, *pair, like) for size, pair in sides], self)
 
     return gradient
 

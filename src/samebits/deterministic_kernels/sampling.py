@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     Gradients = tuple[Tensor | None, Tensor | None]
 
+_NEAREST = 1
 _OF_CUDNN = (0, 0, True)  # the one way that cuDNN has: linear, zeros around, corners aligned
 
 
@@ -37,17 +38,20 @@ def grid_gradient(
     given = grad_output.dtype
     exact = torch.float32 if given in LOW_PRECISION else given
     gradient, planes = grad_output.flatten(2).to(exact), input.flatten(2).to(exact)
-    found = list(corners(grid.to(exact), input.shape[2:], Sampling(mode, padding, align)))  # type: ignore[arg-type]
+    here = grid.isfinite().all(-1).flatten(1)  # what is nowhere gives nothing back
+    every = corners(grid.to(exact), input.shape[2:], Sampling(mode, padding, align))  # type: ignore[arg-type]
+    found = [(flat, inside & here, taps) for flat, inside, taps in every]
     of_grid = torch.zeros((grid.shape[0], gradient.shape[2], grid.shape[-1]), dtype=exact, device=grid.device)
-    for flat, inside, taps in found:
-        products = (gradient * values_at(planes, flat, inside)).sum(1)
+    for flat, inside, taps in found if mode != _NEAREST else ():
+        products = torch.where(inside, (gradient * values_at(planes, flat, inside)).sum(1), 0)
         slopes = [weight_of(taps, d) for d in reversed(range(len(taps)))]
-        of_grid = of_grid + products.unsqueeze(-1) * torch.stack(slopes, -1)
+        shares = torch.where(inside.unsqueeze(-1), products.unsqueeze(-1) * torch.stack(slopes, -1), 0)
+        of_grid = of_grid + shares
     of_grid = of_grid.reshape(grid.shape).to(grid.dtype)
     if not wanted[0]:  # type: ignore[index]
         return None, of_grid
-    shares = [gradient * weight_of(taps).unsqueeze(1) for _, _, taps in found]
-    return _spread(shares, [at[:2] for at in found], input).to(given), of_grid
+    given_back = [gradient * weight_of(taps).unsqueeze(1) for _, _, taps in found]
+    return _spread(given_back, [at[:2] for at in found], input).to(given), of_grid
 
 
 def _spread(shares: list[Tensor], places: Sequence[tuple[Tensor, Tensor]], input: Tensor) -> Tensor:
@@ -63,7 +67,7 @@ def _spread(shares: list[Tensor], places: Sequence[tuple[Tensor, Tensor]], input
     values = torch.where(inside.unsqueeze(-1), values, 0)
     out = values.new_zeros((batch * size, channels))
     out.index_put_((torch.where(inside, rows, spare).flatten(),), values.flatten(0, 1), accumulate=True)
-    return out.reshape(batch, size, channels).movedim(2, 1).reshape(input.shape)
+    return out.reshape(batch, size, channels).movedim(2, 1).reshape(input.shape).contiguous()
 
 
 def cudnn_grid_gradient(self: Tensor, grid: Tensor, grad_output: Tensor) -> Gradients:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -24,37 +24,32 @@ _TWO: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-class _Folded(NamedTuple):
-    """The values of each group, in one: of (groups, columns), meaningless where a group has none.
-
-    Args:
-        values: the results.
-        counts: how many values a group has: (groups, 1).
-    """
-
-    values: Tensor
-    counts: Tensor
-
-
-def _fold(groups: Tensor, values: Tensor, size: int, reduce: str) -> _Folded:
+def _fold(groups: Tensor, values: Tensor, start: Tensor, reduce: str, *, include_self: bool) -> Tensor:
     """Multiply or compare the values of each group, in ascending order of their positions.
 
     Args:
-        groups: int64 of (values), from 0 to `size` - 1.
+        groups: int64 of (values), which row of `start` each belongs to.
         values: of (values, columns).
-        size: the number of groups.
+        start: of (groups, columns); a row stays where there is no value for it.
         reduce: `prod`, `amax` or `amin`.
+        include_self: whether the row of `start` comes before the values.
     """
+    size = len(start)
+    counts = torch.zeros(size, dtype=torch.int64, device=groups.device)
+    counts.index_add_(0, groups, torch.ones_like(groups))
+    if include_self:
+        groups = torch.cat([torch.arange(size, device=groups.device), groups])
+        values = torch.cat([start, values])
     order = torch.argsort(groups, stable=True)
     groups, values = groups[order], values.index_select(0, order)
     bounds = torch.searchsorted(groups, torch.arange(size + 1, device=groups.device))
-    counts = bounds.diff().unsqueeze(1)
     if values.is_floating_point():
         exact = values.to(torch.float32) if values.dtype in LOW_PRECISION else values
         folded = torch.segment_reduce(exact, _SEGMENTS[reduce], offsets=bounds, axis=0, unsafe=True)
-        return _Folded(folded.to(values.dtype), counts)
-    scanned = _scan(groups, values, _TWO[reduce])
-    return _Folded(scanned.index_select(0, (bounds[1:] - 1).clamp(min=0)), counts)
+    else:
+        scanned = _scan(groups, values, _TWO[reduce])
+        folded = scanned.index_select(0, (bounds[1:] - 1).clamp(min=0))
+    return torch.where(counts.unsqueeze(1) > 0, folded.to(start.dtype), start)
 
 
 def _scan(groups: Tensor, values: Tensor, two: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
@@ -68,12 +63,6 @@ def _scan(groups: Tensor, values: Tensor, two: Callable[[Tensor, Tensor], Tensor
     return values
 
 
-def _taken_in(start: Tensor, folded: _Folded, reduce: str, *, include_self: bool) -> Tensor:
-    """Return (groups, columns) with the results taken in where a group has values."""
-    result = _TWO[reduce](start, folded.values) if include_self else folded.values
-    return torch.where(folded.counts > 0, result, start)
-
-
 def scatter_reduce(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -85,6 +74,8 @@ def scatter_reduce(
 
 def scatter_with(self: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor:
     """Add or multiply values into their positions."""
+    if reduce not in {"add", "multiply"}:
+        raise RuntimeError("reduce argument must be either add or multiply.")
     if reduce == "add":
         return torch.scatter_add(self, dim, index, src)
     return _scattered_product(self, dim, index, src, include_self=True)
@@ -107,8 +98,7 @@ def _scattered_product(self: Tensor, dim: int, index: Tensor, src: Tensor, *, in
     self.gather(dim, index)  # torch says what does not fit, or is out of bounds
     groups = _positions(self, dim % self.dim(), index).reshape(-1)
     values = src[tuple(slice(size) for size in index.shape)].reshape(-1, 1)
-    folded = _fold(groups, values, self.numel(), "prod")
-    return _taken_in(self.reshape(-1, 1), folded, "prod", include_self=include_self).reshape(self.shape)
+    return _fold(groups, values, self.reshape(-1, 1), "prod", include_self=include_self).reshape(self.shape)
 
 
 def _positions(self: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -129,6 +119,10 @@ def index_reduce(
     if self.dim() == 0:
         flat = self.reshape(1), 0, index.reshape(-1), source.reshape(-1), reduce
         return index_reduce(*flat, include_self=include_self).reshape(())
+    if not -self.dim() <= dim < self.dim() or index.dim() > 1:
+        raise IndexError(
+            f"index_reduce() of {self.dim()} dimensions: dim is {dim}, the index has {index.dim()}"
+        )
     dim %= self.dim()
     index = index.reshape(-1)
     if self.index_select(dim, index).shape != source.shape:  # which says what is out of bounds
@@ -141,8 +135,7 @@ def index_reduce(
     if reduce == "mean":
         out = _mean(rows, index.to(torch.int64), values, include_self=include_self)
     else:
-        folded = _fold(index.to(torch.int64), values, len(rows), reduce)
-        out = _taken_in(rows, folded, reduce, include_self=include_self)
+        out = _fold(index.to(torch.int64), values, rows, reduce, include_self=include_self)
     return out.reshape(front.shape).movedim(0, dim).contiguous()
 
 
@@ -164,12 +157,15 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
             f"put_() expects an int64 index, and as many values of {self.dtype} as the index has; found "
             f"{index.numel()} of {index.dtype}, and {source.numel()} of {source.dtype}"
         )
-    if not self.numel():
-        raise UnfitError
+    if any(size > 1 and not step for size, step in zip(self.shape, self.stride(), strict=True)):
+        raise RuntimeError("put_() expects elements of their own, and found one that stands for several")
     if not index.numel():
         return self
-    flat = index.reshape(-1)
-    flat = torch.where(flat < 0, flat + self.numel(), flat)
+    if not self.numel():
+        raise IndexError("put_() expects no index for a tensor without elements")
+    flat, count = index.reshape(-1), self.numel()
+    outside = (flat < -count) | (flat >= count)
+    flat = torch.where(outside, count, torch.where(flat < 0, flat + count, flat))
     target = self if self.dim() else self.reshape(1)
     target.index_put_(_places(flat, target.shape), source.reshape(-1), accumulate=accumulate)
     return self

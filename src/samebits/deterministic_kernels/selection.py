@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.deterministic_kernels.unfit import UnfitError
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -22,23 +20,23 @@ def median(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
     n = values.shape[dim]
     missing = _missing(values, dim)
     at = torch.where(missing > 0, n - missing, (n - 1) // 2)
-    return _taken(values, order, dim, at, keepdim)
+    return _taken((values, order), dim, at, keepdim and self.dim() > 0)
 
 
 def nanmedian(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
     """Return the lower median of what is not NaN, and its index."""
     values, order = _sorted(self, dim)
     at = ((values.shape[dim] - _missing(values, dim) - 1) // 2).clamp(min=0)
-    return _taken(values, order, dim, at, keepdim)
+    return _taken((values, order), dim, at, keepdim and self.dim() > 0)
 
 
 def kth_value(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
     """Return the k-th smallest value and its index; NaN is larger than all others."""
     values, order = _sorted(self, dim)
     if not 1 <= k <= values.shape[dim]:
-        raise UnfitError
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     at = torch.full_like(order.narrow(dim, 0, 1), k - 1)
-    return _taken(values, order, dim, at, keepdim)
+    return _taken((values, order), dim, at, keepdim and self.dim() > 0)
 
 
 def _sorted(self: Tensor, dim: int) -> Pair:
@@ -46,7 +44,7 @@ def _sorted(self: Tensor, dim: int) -> Pair:
         values, order = _sorted(self.reshape(1), 0)
         return values, order
     if not self.shape[dim]:
-        raise UnfitError
+        raise IndexError(f"expected a dimension {dim} of at least one element, and found none")
     values, order = torch.sort(self, dim=dim, stable=True)
     return values, order
 
@@ -56,7 +54,8 @@ def _missing(values: Tensor, dim: int) -> Tensor:
     return torch.isnan(values).sum(dim, keepdim=True)
 
 
-def _taken(values: Tensor, order: Tensor, dim: int, at: Tensor, keepdim: bool) -> Pair:
+def _taken(ordered: Pair, dim: int, at: Tensor, keepdim: bool) -> Pair:
+    values, order = ordered
     return _shaped(values.gather(dim, at), dim, keepdim), _shaped(order.gather(dim, at), dim, keepdim)
 
 

@@ -188,3 +188,97 @@ def test_the_advice_about_an_op_knows_of_its_kernel():
         *(f"upsample_{mode}_backward" for mode in ("bilinear2d", "trilinear3d", "bicubic2d")),
         *("scatter_reduce.two", "put_", "_embedding_bag_dense_backward"),
     }
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: functional.max_unpool2d(torch.zeros(0, 3, 2, 2), torch.zeros(0, 3, 2, 2).long(), 2),
+        lambda: torch.zeros(0).put_(torch.tensor([], dtype=torch.int64), torch.ones(0)),
+        lambda: torch.tensor([1e-30, 0]).scatter_reduce(
+            0, torch.tensor([0, 0, 1, 1]), torch.full((4,), 1e20), "prod"
+        ),
+        lambda: (
+            torch.tensor([1e-3, 0])
+            .half()
+            .index_reduce(0, torch.tensor([0, 0, 1, 1]), torch.full((4,), 300.0).half(), "prod")
+        ),
+        lambda: torch.kthvalue(torch.tensor(3.0), 1, 0, keepdim=True).values,
+        lambda: torch.kthvalue(torch.tensor([[3.0]]), 1, 0, keepdim=True).indices,
+    ],
+)
+def test_edges_are_those_of_torch(call, ours):
+    found = call()
+    torch.use_deterministic_algorithms(False)
+    torch.testing.assert_close(found, call(), rtol=1e-3, atol=0)
+
+
+def test_one_scale_may_stand_for_the_first_dimension(ours):
+    x = torch.randn(1, 1, 3, 3, requires_grad=True)
+    torch.ops.aten.upsample_bilinear2d(x, [4, 6], False, 2.0).sum().backward()
+    assert ours.calls == {"upsample_bilinear2d_backward": 1}
+    torch.testing.assert_close(x.grad.sum(), torch.tensor(24.0))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_what_is_outside_or_nowhere_gives_nothing_back(mode, ours):
+    x = torch.ones(1, 1, 3, 3, requires_grad=True)
+    grid = torch.tensor([[[[0.0, 0.0], [9.0, 9.0], [torch.nan, 0.0]]]], requires_grad=True)
+    weights = torch.tensor([1.0, torch.inf, torch.inf])
+    out = functional.grid_sample(x, grid, mode=mode, align_corners=False)
+    torch.autograd.backward(out, weights.expand_as(out))
+    assert x.grad.isfinite().all()
+    assert grid.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: functional.adaptive_avg_pool2d(x, 3),
+        lambda x: functional.adaptive_max_pool2d(x, 3),
+        lambda x: functional.pad(x, (1, 1, 1, 1), mode="replicate"),
+        lambda x: functional.grid_sample(x, torch.zeros(2, 3, 3, 2), align_corners=False),
+    ],
+)
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_gradients_lie_in_memory_as_torchs_do(function, layout, ours):
+    """What comes before takes views of them."""
+    strides = []
+    for ours_compute in (True, False):
+        torch.use_deterministic_algorithms(ours_compute)
+        x = torch.randn(2, 3, 5, 6).to(memory_format=layout).requires_grad_()
+        out = function(x)
+        seen = []
+        x.register_hook(lambda grad, seen=seen: seen.append(grad.stride()))
+        out.backward(torch.ones_like(out))
+        strides.append(seen[0])
+    assert strides[0] == strides[1]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: torch.zeros(4).put_(torch.tensor([-7]), torch.ones(1)), "out of bounds"),
+        (lambda: torch.zeros(1).expand(4).put_(torch.tensor([2]), torch.ones(1)), "stands for several"),
+        (lambda: torch.zeros(0).put_(torch.tensor([0]), torch.ones(1)), "without elements"),
+        (lambda: torch.ones(2, 3).index_reduce(2, torch.tensor([1]), torch.ones(1, 3), "prod"), "[Dd]im"),
+        (
+            lambda: torch.ones(2).scatter(0, torch.tensor([1]), torch.ones(1), reduce="least"),
+            "add or multiply",
+        ),
+        (lambda: torch.histc(torch.ones(3), 2, out=torch.zeros(2, dtype=torch.int64)), "dtype"),
+        (lambda: torch.median(torch.ones(2, 0), 1), "reduction dim|found none"),
+    ],
+)
+def test_what_torch_does_not_take_is_not_taken(call, message, ours):
+    with pytest.raises((RuntimeError, IndexError), match=message):
+        call()
+
+
+def test_our_own_mistakes_are_not_hidden_where_torch_would_only_warn(ours):
+    def fails(*_, **__):
+        raise RuntimeError("a mistake")
+
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    with overrides_for("CPU", {"histc": fails}).held(), pytest.raises(RuntimeError, match="a mistake"):
+        torch.histc(torch.ones(3))
