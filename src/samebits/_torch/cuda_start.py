@@ -1,7 +1,7 @@
 """The moment at which a process begins to use CUDA.
 
 torch keeps what waits for it in a list, in the order in which it is to be called (torch/cuda/__init__.py,
-`_lazy_call` and `_queued_calls`, 2.6.0 to 2.15.0). Without these names there is no such moment.
+`_lazy_call` and `_queued_calls`, 2.15.0). Without these names there is no such moment.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The forms of an op: it returns its result, or writes it into an argument or into tensors given for it.
 
-`OpOverload._schema` is what torch's own tools read (torch/_library/utils.py, 2.6.0 to 2.15.0).
+`OpOverload._schema` is what torch's own tools read (torch/_library/utils.py, 2.13.0).
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ def delivery_of(name: str) -> Callable[[tuple[Any, ...], dict[str, Any], Any], A
         Called with the arguments, those by name (from which it takes the tensors that the result is written
         into), and the result.
     """
-    schema = _overload(name)._schema
-    outs = [argument.name for argument in schema.arguments if argument.is_out]
-    first = schema.arguments[0]
+    outs, first = outputs_of(name), _overload(name)._schema.arguments[0]
     in_place = not outs and first.alias_info is not None and first.alias_info.is_write
 
     def deliver(args: tuple[Any, ...], given: dict[str, Any], result: Any) -> Any:

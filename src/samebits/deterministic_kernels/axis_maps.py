@@ -37,7 +37,7 @@ class AxisMap(NamedTuple):
 
 
 def real_of(dtype: torch.dtype) -> type[Any]:
-    """Return the type in which torch's CUDA kernels compute positions and weights for tensors of a dtype."""
+    """Return the type in which positions and weights are computed for tensors of a dtype."""
     return np.float64 if dtype == torch.float64 else np.float32
 
 

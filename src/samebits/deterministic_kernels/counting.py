@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def histogram(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Return how many values lie in each of equal bins from `min` to `max`, or over all values.
 
-    The bin of a value is found as torch's kernel does it (aten/src/ATen/native/cuda/SummaryOps.cu, 2.13.0).
+    A value at the end of the range is in the last bin.
 
     Raises:
         RuntimeError: if the ends are not finite, or there are no bins.
@@ -30,7 +30,7 @@ def histogram(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> 
     low, high = _ends(self, float(min), float(max))
     first, last = (torch.tensor(end, dtype=self.dtype, device=self.device) for end in (low, high))
     inside = (self >= first) & (self <= last)
-    # Tensors, because torch multiplies by the reciprocal of a number.
+    # Tensors, so that the quotient is rounded once.
     at = torch.where(inside, (self - first) * bins / (last - first), 0).to(torch.int64)
     at = torch.where(inside, at.clamp(max=bins - 1), bins)
     return torch.bincount(at.reshape(-1), minlength=bins + 1)[:bins].to(self.dtype)

@@ -1,6 +1,6 @@
 """Sampling at the positions of a grid: which inputs a sample is made of, and with what weights.
 
-Positions and weights are those of torch's kernels (aten/src/ATen/native/GridSampler.h, 2.13.0).
+The tests of both users compare the results with torch's.
 """
 
 from __future__ import annotations

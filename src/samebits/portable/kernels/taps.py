@@ -1,6 +1,6 @@
 """Which inputs make an output of an interpolation, and with what weights: arithmetic of NumPy.
 
-The positions and weights are those of torch's kernels (aten/src/ATen/native/UpSample.h, 2.13.0).
+The tests of both users compare the results with torch's.
 """
 
 from __future__ import annotations
