@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
+from samebits.deterministic_kernels.precision import exact_dtype
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
-
-LOW_PRECISION = (torch.float16, torch.bfloat16)
 
 
 class AxisMap(NamedTuple):
@@ -73,7 +73,7 @@ def spread(gradient: Tensor, maps: Sequence[AxisMap], template: Tensor) -> Tenso
         maps: of the last dimensions.
         template: the result lies in memory as this tensor does.
     """
-    out = gradient.to(torch.float32) if gradient.dtype in LOW_PRECISION else gradient
+    out = gradient.to(exact_dtype(gradient.dtype))
     first = gradient.dim() - len(maps)
     # What makes the tensor smallest comes first.
     for at in sorted(range(len(maps)), key=lambda at: -maps[at].expansion):

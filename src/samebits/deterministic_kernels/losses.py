@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.deterministic_kernels.axis_maps import LOW_PRECISION
+from samebits.deterministic_kernels.precision import exact_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ def image_class_loss(
     losses = torch.where(counts, -picked * weights, 0)
     if reduction == _NONE:
         return losses, self.new_zeros(())
-    exact = torch.float32 if self.dtype in LOW_PRECISION else self.dtype
+    exact = exact_dtype(self.dtype)
     total, share = losses.sum(dtype=exact), weights.sum(dtype=exact)
     result = total / share if reduction == _MEAN else total
     return result.to(self.dtype), share.to(self.dtype)

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from samebits.deterministic_kernels.axis_maps import (
-    LOW_PRECISION,
     AxisMap,
     axis_map,
     laid_out_like,
     real_of,
     spread,
 )
+from samebits.deterministic_kernels.precision import exact_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -120,7 +120,7 @@ def _into_planes(values: Tensor, indices: Tensor, shape: Sizes, dims: int, *, ac
     index = indices.reshape(planes, math.prod(indices.shape[-dims:]))
     outside = (index < 0) | (index >= positions)
     flat = torch.where(outside, planes * positions, index + first)  # torch says that it is out of bounds
-    exact = torch.float32 if accumulate and values.dtype in LOW_PRECISION else values.dtype
+    exact = exact_dtype(values.dtype) if accumulate else values.dtype
     out = torch.zeros(planes * positions, dtype=exact, device=values.device)
     out.index_put_((flat.reshape(-1),), values.reshape(-1).to(exact), accumulate=accumulate)
     return out.reshape(tuple(shape)).to(values.dtype)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.deterministic_kernels.axis_maps import LOW_PRECISION
+from samebits.deterministic_kernels.precision import exact_dtype
 from samebits.portable.kernels.grid_corners import Sampling, corners, values_at, weight_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def grid_gradient(
     """
     mode, padding, align, wanted = how
     given = grad_output.dtype
-    exact = torch.float32 if given in LOW_PRECISION else given
+    exact = exact_dtype(given)
     gradient, planes = grad_output.flatten(2).to(exact), input.flatten(2).to(exact)
     here = grid.isfinite().all(-1).flatten(1)  # what is nowhere gives nothing back
     every = corners(grid.to(exact), input.shape[2:], Sampling(mode, padding, align))  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.deterministic_kernels.axis_maps import LOW_PRECISION
+from samebits.deterministic_kernels.precision import exact_dtype
 from samebits.deterministic_kernels.unfit import UnfitError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _fold(groups: Tensor, values: Tensor, start: Tensor, reduce: str, *, include
     groups, values = groups[order], values.index_select(0, order)
     bounds = torch.searchsorted(groups, torch.arange(size + 1, device=groups.device))
     if values.is_floating_point():
-        exact = values.to(torch.float32) if values.dtype in LOW_PRECISION else values
+        exact = values.to(exact_dtype(values.dtype))
         folded = torch.segment_reduce(exact, _SEGMENTS[reduce], offsets=bounds, axis=0, unsafe=True)
     else:
         scanned = _scan(groups, values, _TWO[reduce])
@@ -140,7 +140,7 @@ def index_reduce(
 
 
 def _mean(rows: Tensor, index: Tensor, values: Tensor, *, include_self: bool) -> Tensor:
-    exact = torch.float32 if rows.dtype in LOW_PRECISION else rows.dtype
+    exact = exact_dtype(rows.dtype)
     found = torch.zeros(len(rows), 1, dtype=torch.int64, device=rows.device)
     found.index_add_(0, index, torch.ones_like(index).unsqueeze(1))
     start = rows.to(exact) if include_self else torch.zeros_like(rows, dtype=exact)
@@ -201,7 +201,7 @@ def embedding_bag_largest_gradient(
     if mode != _MAX_MODE:
         raise UnfitError
     filled = (bag_size > 0).unsqueeze(1) & (maximum_indices >= 0)
-    exact = grad.to(torch.float32) if grad.dtype in LOW_PRECISION else grad
+    exact = grad.to(exact_dtype(grad.dtype))
     columns = torch.arange(grad.shape[1], device=grad.device).expand_as(grad)
     out = exact.new_zeros((rows, grad.shape[1]))
     # Empty bags add zeros, each to another row.
