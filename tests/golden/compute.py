@@ -1,10 +1,11 @@
 """Prints the digests of golden trainings under portable mode, one JSON object: run in a process of its own.
 
-python tests/golden/compute.py [NAME ...]
+python tests/golden/compute.py [--device cuda] [NAME ...]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 
@@ -14,8 +15,9 @@ import torch
 import samebits
 
 
-def main(names: list[str]) -> None:
-    """Train each model and print its digest."""
+def main(names: list[str], device: str) -> None:
+    """Train each model there and print its digest."""
+    torch.set_default_device(device)
     digests = {}
     for name in names or list(portable_models.TRAININGS):
         with samebits.portable():
@@ -26,4 +28,8 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--device", default="cpu")
+    arguments = parser.parse_args()
+    main(arguments.names, arguments.device)

@@ -21,7 +21,7 @@ import torch
 from samebits._torch.tensor_access import library
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from contextlib import AbstractContextManager
 
 _KEY = "CustomRNGKeyId"
@@ -110,15 +110,16 @@ class Registrations:
         """
         self._replace(name, _CHOOSER, kernel)
 
-    def set_on_devices(self, kernel: Callable[..., Any]) -> None:
+    def set_on_devices(self, kernel: Callable[..., Any], *, but: Collection[str]) -> None:
         """Have what allocates memory on devices but the CPU call a function, in threads that are inside.
 
         Args:
             kernel: called with the name of the op, and its arguments.
+            but: devices that are left as they are, such as `cuda`.
         """
         has_kernel: Any = torch._C._dispatch_has_kernel_for_dispatch_key
         for name, device in itertools.product(_ALLOCATIONS, _DEVICES):
-            if has_kernel(name, device):
+            if device.lower() not in but and has_kernel(name, device):
                 self._replace(name, device, functools.partial(kernel, name))
 
     def _replace(self, name: str, key: str, kernel: Callable[..., Any]) -> None:

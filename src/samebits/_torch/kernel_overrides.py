@@ -7,6 +7,7 @@ was there is needed for calls that are not ours; `torch.library.get_kernel` give
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     Kernel = Callable[..., Any]
     """Called with torch's own kernel, and then with the arguments of the op."""
 
-AUTOGRAD = "AutogradCPU"
+GRAPH_KEY = "AutogradCPU"
+"""The place in the dispatcher where torch adds ops of tensors in CPU memory to the autograd graph."""
+CUDA_GRAPH_KEY = "AutogradCUDA"
+"""The place where it adds those of tensors on a GPU."""
 
 
 class KernelOverrides:
@@ -27,13 +31,12 @@ class KernelOverrides:
 
     Args:
         kernels: by name of the op, such as `clamp` or `clamp.Tensor`; with its namespace if that is not aten.
-        key: the place in the dispatcher: `AutogradCPU`, where torch adds ops to the autograd graph, or that
-            of a device, such as `CUDA`.
+        keys: the places in the dispatcher, such as `GRAPH_KEY`, or `CUDA` for the kernels of a device.
     """
 
-    def __init__(self, kernels: Mapping[str, Kernel], key: str = AUTOGRAD) -> None:
+    def __init__(self, kernels: Mapping[str, Kernel], *keys: str) -> None:
         self._kernels = dict(kernels)
-        self._key = key
+        self._keys = keys
         self._lock = threading.Lock()
         self._holders = 0
         self._libraries: dict[str, Any] = {}
@@ -67,8 +70,8 @@ class KernelOverrides:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=r"(?s).*[Oo]verriding a previously registered kernel")
             try:
-                for name, kernel in self._kernels.items():
-                    self._override(name, kernel)
+                for (name, kernel), key in itertools.product(self._kernels.items(), self._keys):
+                    self._override(name, key, kernel)
             except BaseException:
                 self._take_out()
                 raise
@@ -77,15 +80,15 @@ class KernelOverrides:
         while self._libraries:
             self._libraries.popitem()[1]._destroy()
 
-    def _override(self, name: str, kernel: Kernel) -> None:
-        own = torch.library.get_kernel(op_named(name), self._key)
+    def _override(self, name: str, key: str, kernel: Kernel) -> None:
+        own = torch.library.get_kernel(op_named(name), key)
         namespace, _, rest = _whole(name).partition("::")
 
         def run(keyset: Any, *args: Any, **kwargs: Any) -> Any:
             return kernel(lambda: own.call_boxed(keyset, *args, **kwargs), *args, **kwargs)
 
         # Not by `Library.impl`: torch would count the op among those that Python code made (dispatch_key.py).
-        self._library(namespace).m.impl(rest, self._key, run, True)
+        self._library(namespace).m.impl(rest, key, run, True)
 
     def _library(self, namespace: str) -> Any:
         if namespace not in self._libraries:

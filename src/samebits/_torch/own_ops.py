@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 NAMESPACE = "samebits"
-_KEY = "CPU"
+_KEYS = ("CPU", "CUDA")
 
 
 class OwnOps:
@@ -44,5 +44,7 @@ class OwnOps:
     def _define(self, make: Any) -> Any:
         library = make(NAMESPACE, "FRAGMENT")
         for schema, kernel in self._kernels.items():
-            library.impl(library.define(schema), kernel, _KEY)
+            name = library.define(schema)
+            for key in _KEYS:
+                library.impl(name, kernel, key)
         return library

@@ -75,6 +75,16 @@ def is_mutable(op: Any) -> bool:
     return bool(op._schema.is_mutable)
 
 
+def written_arguments(op: Any) -> tuple[frozenset[int], frozenset[str]]:
+    """Return the positions and the names of the arguments that an op writes to."""
+    written = [
+        (at, argument.name)
+        for at, argument in enumerate(arguments_of(op))
+        if argument.alias_info is not None and argument.alias_info.is_write
+    ]
+    return frozenset(at for at, _ in written), frozenset(name for _, name in written)
+
+
 def can_decompose(op: Any) -> bool:
     """Tell if torch makes an op of others by `op.decompose`; no where torch does not say (then refused)."""
     return bool(getattr(op, "_can_decompose", bool)())
@@ -169,3 +179,33 @@ def unique_ascending(tensor: Tensor, *, inverse: bool, counts: bool) -> tuple[Te
     """Call the op of `torch.unique` without `dim`: ascending values, and the other results asked for."""
     results: tuple[Tensor, Tensor, Tensor] = torch.ops.aten._unique2(tensor, True, inverse, counts)
     return results
+
+
+def devices_of_foreach_steps() -> tuple[Any, str] | None:
+    """Return where the function is that lists the devices on which optimizers step many tensors at a time.
+
+    Those that are not told otherwise do so there (torch/optim/optimizer.py, 2.6.0 to 2.15.0), by formulas
+    that round in other places. None where there is no such function.
+    """
+    from torch.optim import optimizer
+
+    name = "_get_foreach_kernels_supported_devices"
+    return (optimizer, name) if hasattr(optimizer, name) else None
+
+
+MATH_ATTENTION = 0
+"""The number of `torch.nn.attention.SDPBackend.MATH`."""
+
+
+def fused_attention_choice(*args: Any, **kwargs: Any) -> int:
+    """Return the number of the `SDPBackend` that torch chooses for an attention of these tensors."""
+    choose: Any = torch._fused_sdp_choice
+    return int(choose(*args, **kwargs))
+
+
+def use_cudnn(*, wanted: bool) -> bool:
+    """Set whether cuDNN may be used, and nothing else about it. Return what was set before."""
+    core: Any = torch._C
+    before = bool(core._get_cudnn_enabled())
+    core._set_cudnn_enabled(wanted)
+    return before

@@ -16,6 +16,7 @@ import torch
 from samebits._runtime.patching import Patches
 from samebits._torch.core import is_virtual
 from samebits._torch.kernel_overrides import KernelOverrides, can_override, op_named
+from samebits.portable._devices import graph_keys
 from samebits.portable._dispatch import is_portable
 from samebits.portable._early_ops import computes_by_itself, early_ops
 from samebits.portable._refusals import refuse_op
@@ -61,7 +62,7 @@ def early_ops_to(refuse: Refuse) -> Iterator[Callable[[], None]]:
 
 
 def _kernels(names: frozenset[str], refuse: Refuse) -> KernelOverrides:
-    return KernelOverrides({name: _kernel(name, refuse) for name in names})
+    return KernelOverrides({name: _kernel(name, refuse) for name in names}, *graph_keys().values())
 
 
 def _kernel(name: str, refuse: Refuse) -> Callable[..., Any]:

@@ -29,6 +29,7 @@ from samebits._torch.portable import (
     without_tracer,
 )
 from samebits.errors import SamebitsError
+from samebits.portable._devices import placed, tensors_in
 from samebits.portable._exact import base_name
 from samebits.portable._refusals import refuse_arguments, refuse_tensor
 from samebits.portable._scan import (
@@ -44,7 +45,7 @@ from samebits.portable._scan import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Hashable
 
     from samebits.portable._registry import Handler
 
@@ -175,7 +176,10 @@ def handled(op: Any, handler: Handler, low: Handler, *, integers: bool) -> Calla
         if bits & VIRTUAL or (integers and not bits & FLOATS and not has_float_number(args, kwargs)):
             return op  # type: ignore[no-any-return]
         check(op, args, kwargs)
-        return low if bits & LOW else handler
+        compute = placed(op, low if bits & LOW else handler, args, kwargs)
+        if compute is None:
+            refuse_devices(op, args, kwargs)
+        return compute
 
     return chosen_once(op, choose)
 
@@ -288,7 +292,7 @@ def check(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         args: its arguments.
         kwargs: those by name.
     """
-    tensors = [*_tensors((args, tuple(kwargs.values())))]
+    tensors = [*tensors_in((args, tuple(kwargs.values())))]
     if not tensors and kwargs.get("dtype") in {None, torch.float32, torch.float64}:
         return
     sure = (
@@ -296,6 +300,19 @@ def check(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     )
     if not sure or not _passes_without_contents(op, args, kwargs):
         _try(op, args, kwargs)
+
+
+def refuse_devices(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NoReturn:
+    """Raise what torch raises for tensors that lie apart. If torch takes them, refuse them.
+
+    Args:
+        op: the `OpOverload`.
+        args: its arguments.
+        kwargs: those by name.
+    """
+    _try(op, args, kwargs)
+    found = sorted({str(each.device) for each in tensors_in((args, tuple(kwargs.values())))})
+    raise refuse_tensor(op, f"tensors on {' and '.join(found)}")
 
 
 def raise_as_torch(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> NoReturn:
@@ -354,14 +371,6 @@ def _try(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 def _without_contents(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, _TENSOR):
-        yield value
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from _tensors(item)
 
 
 def _mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:

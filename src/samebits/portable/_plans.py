@@ -49,7 +49,7 @@ from samebits.portable._scan import (
     quick_scan,
     with_zeros,
 )
-from samebits.portable._whole_ops import WHOLE_OPS
+from samebits.portable._whole_ops import whole_ops
 from samebits.portable.lstm_ops import lstm_ops
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def plan_of(op: Any, families: Families) -> Plan:
     name = name_of(op)
     if is_early(name):
         return _refused(op)
-    whole = WHOLE_OPS.get(name.removeprefix("aten::"))
+    whole = whole_ops().get(name.removeprefix("aten::"))
     return _plan_in_aten(op, families) if whole is None else _whole(op, whole)
 
 

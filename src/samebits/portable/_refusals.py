@@ -49,7 +49,8 @@ def refuse_tensor(op: Any, what: str) -> SamebitsError:
     """
     return SamebitsError(
         f"{op}{script_line()} got {what}: portable mode takes strided tensors of float, complex, integer and "
-        f"bool dtypes in CPU memory; convert it, or run without portable mode ({DOC_PAGE})",
+        "bool dtypes, all in CPU memory or all on one GPU of NVIDIA; convert it, or run without portable "
+        f"mode ({DOC_PAGE})",
         slug="portable-tensor",
     )
 
@@ -61,8 +62,8 @@ def refuse_device(device: Any) -> SamebitsError:
         device: of the tensor.
     """
     return SamebitsError(
-        f"a tensor on {device} was found{script_line()} where portable mode computes in CPU memory: move it "
-        f"there with `.cpu()`, or run without portable mode ({DOC_PAGE})",
+        f"a tensor on {device} was found{script_line()} where portable mode computes on the CPU and on GPUs "
+        f"of NVIDIA: move it with `.cpu()`, or run without portable mode ({DOC_PAGE})",
         slug="portable-tensor",
     )
 

@@ -16,13 +16,14 @@ import torch
 from samebits._runtime.patching import Patches
 from samebits._torch.dispatch_key import Registrations, composite_ops, factory_ops, inside, ops_taken_apart
 from samebits._torch.portable import op_named
+from samebits.portable._devices import device_types
 from samebits.portable._early_ops import early_ops
 from samebits.portable._exact import COMPUTED_FACTORIES, base_of, passing_ops
 from samebits.portable._loaded_libraries import Libraries
 from samebits.portable._native_ops import native_kernel, native_ops, switch
 from samebits.portable._plans import Plans
 from samebits.portable._refusals import refuse_tensor
-from samebits.portable._whole_ops import WHOLE_OPS
+from samebits.portable._whole_ops import whole_ops
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,8 +62,8 @@ def register() -> Registrations:
     for name in factory_ops():
         if base_of(name) in COMPUTED_FACTORIES:
             registrations.set_factory(name, _Kernel(name))
-    registrations.set_on_devices(_refuse_device)
-    for name in WHOLE_OPS:
+    registrations.set_on_devices(_refuse_device, but=device_types())
+    for name in whole_ops():
         registrations.set(f"aten::{name}", _Kernel(f"aten::{name}"))
     for name in native_ops():
         registrations.set(name, native_kernel(name, _Kernel(name)))

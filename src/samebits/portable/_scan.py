@@ -1,4 +1,4 @@
-"""The arguments of an op: tensors in CPU memory, or something without portable values."""
+"""The arguments of an op: tensors of the devices that have kernels, or something without portable values."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.digest.native import open_scanner
+from samebits.portable._devices import device_types
 from samebits.portable._tensors import LOW_PRECISION
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def scan(values: Iterable[Any]) -> int:
     """Return what is among these arguments and lists: `FLOATS`, `LOW`, `VIRTUAL`, `COMPLEX`, or-ed.
 
     Raises:
-        UnfitError: for a quantized, nested or complex32 tensor, and for one on a device.
+        UnfitError: for a quantized, nested or complex32 tensor, and for one on a device without kernels.
         SparseError: for a COO, CSR or CSC tensor.
         ZeroTensorError: for one without memory that stands for zeros.
     """
@@ -180,6 +181,8 @@ def call_signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
 def _unusual_signature(tensor: torch.Tensor) -> tuple[Any, ...]:
     if _is_fake(tensor):
         raise FakeTensorError
+    if tensor.layout is _STRIDED and tensor._is_zerotensor():
+        raise ZeroTensorError
     shape = None if tensor.is_nested else tensor.shape  # nested ones have none
     return type(tensor), tensor.device, tensor.layout, tensor.dtype, shape
 
@@ -197,7 +200,7 @@ def scan_named(arguments: Mapping[str, Any]) -> int:
     if arguments.get("layout") not in {None, _STRIDED}:
         raise UnfitError(f"layout={arguments['layout']}")
     device = arguments.get("device")
-    if device is not None and device.type != "cpu":
+    if device is not None and device.type not in device_types():
         if device.type != "meta":
             raise UnfitError(f"device={device}")
         bits |= VIRTUAL
@@ -212,8 +215,10 @@ def _unusual(tensor: torch.Tensor) -> int:
         raise UnfitError(_unfit(tensor))
     if tensor.is_meta or _is_fake(tensor):
         return VIRTUAL
-    if tensor.device.type != "cpu":
+    if tensor.device.type not in device_types():
         raise UnfitError(_unfit(tensor))
+    if tensor._is_zerotensor():
+        raise ZeroTensorError
     return 0
 
 

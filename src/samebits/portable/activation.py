@@ -15,6 +15,7 @@ import torch
 from samebits._runtime.patching import Patches
 from samebits._runtime.processes import start_within
 from samebits._torch.compiler import optimize_scripts
+from samebits._torch.portable import devices_of_foreach_steps, use_cudnn
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.portable._callbacks import callbacks_within
 from samebits.portable._compilers import (
@@ -98,6 +99,9 @@ class PortableActivation:
             (torch.jit, "trace_module", "torch.jit.trace_module"),
         ):
             self._patches.set(owner, attribute, refused_compile(getattr(owner, attribute), name))
+        of_foreach = devices_of_foreach_steps()
+        if of_foreach is not None:  # as on the CPU
+            self._patches.set(*of_foreach, list)
         note_reductions(self._patches)
         callbacks_within(self._patches, _in_portable_mode)
         work_within(self._patches, _in_portable_mode)
@@ -108,7 +112,7 @@ class PortableActivation:
             self._paths.enter_context(programs_refused())
             follow = self._paths.enter_context(early_ops_to(refuse))
             self._paths.enter_context(following_libraries(follow))
-            self._paths.enter_context(own_gradients().held())
+            self._paths.enter_context(own_gradients())
             mode.__enter__()
         except BaseException:
             self._put_back()
@@ -179,7 +183,7 @@ def check_subnormals() -> None:
 def _in_portable_mode(run: Callable[[], Any]) -> Any:
     if is_portable():
         return run()
-    with own_gradients().held(), PortableMode(again=True):
+    with own_gradients(), PortableMode(again=True):
         return run()
 
 
@@ -207,9 +211,11 @@ def layers_op_by_op() -> Iterator[None]:
     - The fast paths of `nn.MultiheadAttention`, `nn.TransformerEncoderLayer` and `nn.TransformerEncoder` for
       inference are one op for a layer, and make nested tensors of padded batches.
     - TorchScript optimizes a graph after its first call: it has other formulas for gradients from then on.
+    - cuDNN's layers, on a GPU, are ops of their own: recurrent layers, batch norm, the CTC loss.
     """
     mha = torch.backends.mha
     before = mha.get_fastpath_enabled(), _use_onednn(wanted=False), optimize_scripts(wanted=False)
+    cudnn = use_cudnn(wanted=False)
     mha.set_fastpath_enabled(value=False)
     try:
         yield
@@ -217,6 +223,7 @@ def layers_op_by_op() -> Iterator[None]:
         mha.set_fastpath_enabled(value=before[0])
         _use_onednn(wanted=before[1])
         optimize_scripts(wanted=before[2])
+        use_cudnn(wanted=cudnn)
 
 
 def _use_onednn(*, wanted: bool) -> bool:

@@ -12,6 +12,7 @@ forwards.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from dataclasses import dataclass
@@ -21,16 +22,17 @@ import torch
 
 from samebits._torch.autograd_kernels import below_autograd, is_differentiated, one_level, one_level_function
 from samebits._torch.kernel_overrides import KernelOverrides, op_named
+from samebits.portable._devices import graph_keys
 from samebits.portable._dispatch import is_portable
 from samebits.portable._exact import base_name
-from samebits.portable._whole_ops import WHOLE_OPS
+from samebits.portable._whole_ops import whole_ops
 from samebits.portable.determinant_gradients import determinant_kernels
 from samebits.portable.graph_gradients import graph_kernels
 from samebits.portable.mask_gradients import mask_kernels
 from samebits.portable.product_gradients import product_kernels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from torch import Tensor
 
@@ -110,16 +112,27 @@ _IN_PLACE = (
 )  # fmt: skip
 
 
+@contextlib.contextmanager
+def own_gradients() -> Iterator[None]:
+    """Return a context in which these ops have their gradients, in threads that are in portable mode."""
+    with contextlib.ExitStack() as held:
+        for overrides in _overrides():
+            held.enter_context(overrides.held())
+        yield
+
+
 @functools.cache
-def own_gradients() -> KernelOverrides:
-    """Return the kernels that give these ops their gradients, in threads that are in portable mode."""
+def _overrides() -> tuple[KernelOverrides, ...]:
+    """Return the kernels for each device, and those of torch's compositions that are computed whole."""
     kernels = {name: _kernel(name, formula) for name, formula in _FORMULAS.items()}
     in_place = {_in_place(name): _writing_kernel(name) for name in _IN_PLACE}
     others = graph_kernels() | product_kernels() | mask_kernels() | determinant_kernels()
-    whole = {name: _if_portable(run) for name, run in WHOLE_OPS.items()}
-    return KernelOverrides(
-        kernels | in_place | {name: _unless_plain(kernel) for name, kernel in others.items()} | whole
-    )
+    gradients = kernels | in_place | {name: _unless_plain(kernel) for name, kernel in others.items()}
+    return tuple(KernelOverrides(gradients | _whole(device), key) for device, key in graph_keys().items())
+
+
+def _whole(device: str) -> dict[str, Kernel]:
+    return {name: _if_portable(run) for name, run in whole_ops(device).items()}
 
 
 def _unless_plain(kernel: Kernel) -> Kernel:

@@ -14,6 +14,7 @@ import torch
 
 from samebits._torch.autograd_kernels import has_tangent, in_transform
 from samebits._torch.portable import tracer
+from samebits.portable._devices import device_types
 from samebits.portable._tensors import REAL
 from samebits.portable.lstm_gradients import Inputs, State, do_steps
 
@@ -67,13 +68,17 @@ class _Call(NamedTuple):
 def _is_ours(call: _Call) -> bool:
     """Tell whether the steps can be done at once here; where sizes do not go together, torch says so."""
     tensors = (call.x, *call.hx, *call.params)
+    device = call.x.device
     if any(
-        type(each) not in _PLAIN or not each.is_cpu or each.layout is not torch.strided for each in tensors
+        type(each) not in _PLAIN or each.device != device or each.layout is not torch.strided
+        for each in tensors
     ):
         return False
-    if call.x.dtype not in REAL or any(each.dtype is not call.x.dtype for each in tensors):
+    if device.type not in device_types() or call.x.dtype not in REAL:
         return False
-    if torch.is_autocast_enabled("cpu") or in_transform() or tracer() is not None:
+    if any(each.dtype is not call.x.dtype for each in tensors):
+        return False
+    if torch.is_autocast_enabled(device.type) or in_transform() or tracer() is not None:
         return False
     if any(each.is_neg() or each._is_zerotensor() or has_tangent(each) for each in tensors):
         return False

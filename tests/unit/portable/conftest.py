@@ -50,5 +50,5 @@ def isa(request: pytest.FixtureRequest) -> Iterator[str]:
 def only_the_gradients(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The kernels of gradients, and no op of portable mode, so that nothing else differs."""
     monkeypatch.setattr(gradients, "is_portable", lambda: True)
-    with gradients.own_gradients().held():
+    with gradients.own_gradients():
         yield

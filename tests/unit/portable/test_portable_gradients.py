@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 import samebits
-from samebits._torch.kernel_overrides import KernelOverrides, can_override
+from samebits._torch.kernel_overrides import GRAPH_KEY, KernelOverrides, can_override
 
 needs_override = pytest.mark.skipif(not can_override(), reason="this torch has the formulas and keeps them")
 has_formulas = [int(part) for part in torch.__version__.split(".")[:2]] < [2, 14]
@@ -186,7 +186,9 @@ def test_kernels_that_cannot_be_registered_are_an_error_each_time(monkeypatch):
     """And none of them stays: half of the gradients would be torch's, without a word."""
     x = torch.ones(3, requires_grad=True)
     plain = x.clamp(0, 1).grad_fn.name()
-    kernels = KernelOverrides({"clamp": lambda otherwise, *_: 1 / 0, "no_such_op": lambda *_: None})
+    kernels = KernelOverrides(
+        {"clamp": lambda otherwise, *_: 1 / 0, "no_such_op": lambda *_: None}, GRAPH_KEY
+    )
     for _ in range(2):
         with pytest.raises(AttributeError, match="no_such_op"):
             kernels.hold()

@@ -30,7 +30,7 @@ class Passing(TorchDispatchMode):
 def digest_within(modes: list[Any], run: Callable[[], list[Tensor]]) -> str:
     """The digest of what a function returns in some modes, the outermost first."""
     with contextlib.ExitStack() as entered:
-        entered.enter_context(own_gradients().held())
+        entered.enter_context(own_gradients())
         entered.enter_context(layers_op_by_op())
         for mode in modes:
             entered.enter_context(mode)

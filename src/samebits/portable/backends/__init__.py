@@ -7,8 +7,9 @@ interface.py, and one more line in `backend_of`.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from samebits.portable._devices import device_types
 from samebits.portable._refusals import refuse_device
 from samebits.portable.backends.library import load
 
@@ -29,7 +30,17 @@ def backend_of(tensor: Tensor) -> Backend:
     """
     if tensor.is_cpu:
         return cpu_backend()
+    if tensor.is_cuda and tensor.device.type in device_types():
+        return cuda_backend()
     raise refuse_device(tensor.device)
+
+
+@functools.cache
+def cuda_backend() -> Backend:
+    """Return what computes on GPUs of NVIDIA."""
+    from samebits.portable.backends.detour import Detour
+
+    return cast("Backend", Detour(cpu_backend()))
 
 
 @functools.cache

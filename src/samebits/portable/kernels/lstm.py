@@ -141,8 +141,10 @@ def _dense_slopes(slopes: Slopes) -> Slopes:
 def _check(x: Tensor, layer: Layer) -> None:
     """Check the dtypes and sizes, since a kernel would read other memory."""
     tensors = [each for each in (x, *layer[:4]) if each is not None]
-    if x.dtype not in REAL or any(each.dtype is not x.dtype or not each.is_cpu for each in tensors):
-        raise RuntimeError(f"the steps of an LSTM got {[str(each.dtype) for each in tensors]}")
+    if x.dtype not in REAL or any((each.dtype, each.device) != (x.dtype, x.device) for each in tensors):
+        raise RuntimeError(
+            f"the steps of an LSTM got {[f'{each.dtype} on {each.device}' for each in tensors]}"
+        )
     steps, batch, gates = x.shape
     size = gates // 4
     bias = layer.bias is None or layer.bias.shape == (gates,)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.errors import SamebitsError
+from samebits.portable._devices import device_types
 from samebits.portable._registry import handles
 from samebits.portable._tensors import REAL
 from samebits.portable.kernels.contractions import (
@@ -171,10 +172,10 @@ def _check(
 def _check_kind(*tensors: Tensor) -> None:
     dtype = tensors[0].dtype
     for tensor in tensors:
-        if tensor.dtype not in REAL or tensor.device.type != "cpu":
+        if tensor.dtype not in REAL or tensor.device.type not in device_types():
             raise SamebitsError(
                 f"a convolution of {tensor.dtype} on {tensor.device} has no portable kernel: "
-                "use floating-point tensors on the CPU, or run without portable mode",
+                "use floating-point tensors on the CPU or a GPU of NVIDIA, or run without portable mode",
                 slug="portable-op",
             )
         if tensor.dtype != dtype:

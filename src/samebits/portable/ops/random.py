@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.errors import SamebitsError
+from samebits.portable._devices import device_types
 from samebits.portable._registry import declares_handlers, handles, rounds_itself
 from samebits.portable._tensors import LOW_PRECISION
 from samebits.portable.kernels import random as kernels
@@ -46,14 +47,14 @@ def judge() -> torch.Generator:
 
 
 def needs_values(out: Tensor) -> bool:
-    """Tell whether `out` needs values: on the CPU and not empty.
+    """Tell whether `out` needs values: on a device that has kernels and not empty.
 
     Raises:
         SamebitsError: if it is of a kind that has no portable random values.
     """
     if out.device.type == "meta":
         return False
-    if out.device.type != "cpu" or out.is_complex() or out.layout != torch.strided:
+    if out.device.type not in device_types() or out.is_complex() or out.layout != torch.strided:
         raise SamebitsError(
             f"portable mode has no random values for a {out.layout} tensor of {out.dtype} on {out.device}: "
             "draw them on the CPU as floats, or run without portable mode",
