@@ -9,13 +9,10 @@ A row: function, dtype, values compared, mismatches, an example. NaNs are one va
 from __future__ import annotations
 
 import argparse
-import ctypes
-import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from cuda_module import Kernel, Source, capability, compile_all, load
 from outcome import Part, run_part
 
 from samebits.portable.backends import cpu_backend
@@ -27,20 +24,6 @@ if TYPE_CHECKING:
 
 SUFFIXES = {torch.float32: "f32", torch.float64: "f64"}
 WHOLE = {torch.float32: torch.int32, torch.float64: torch.int64}
-PARTS = ("unary_f32", "unary_f64", "binary_f32", "binary_f64", "activation_f32", "activation_f64", "random")
-"""In the order of MATH_PART in native/cuda/math.cu."""
-FIRST = {
-    "unary_f32": "unary_exp_f32",
-    "unary_f64": "unary_exp_f64",
-    "binary_f32": "binary_pow_f32",
-    "binary_f64": "binary_pow_f64",
-    "activation_f32": "activation_mse_f32",
-    "activation_f64": "activation_mse_f64",
-    "random": "random_words",
-}
-"""A kernel of each part."""
-THREADS = 256
-BLOCKS = 2048
 RANDOM_KEY = 0x0123456789ABCDEF
 ACTIVATION_PARAMETERS = (1.25, 0.75, 1.5, 0.5)
 
@@ -132,69 +115,25 @@ def compare(result: torch.Tensor, expected: torch.Tensor) -> Compared:
     return Compared(count, int((unequal & both_nan).sum()), int(wrong.int().argmax()) if count else -1)
 
 
-def _length(count: int) -> ctypes.c_longlong:
-    return ctypes.c_longlong(count)
-
-
-def run_elementwise(kernel: Kernel, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
-    """Return the results of a kernel on the device, for inputs on the device."""
-    out = torch.empty_like(inputs[0])
-    kernel.launch((BLOCKS,), THREADS, [*inputs, out, _length(out.numel())])
-    return out
-
-
-def run_activation(
-    kernel: Kernel, inputs: tuple[torch.Tensor, ...], parameters: tuple[float, ...]
-) -> torch.Tensor:
-    """Return the results of an activation, loss or scaled sum; it has three inputs."""
-    out = torch.empty_like(inputs[0])
-    given = torch.tensor(parameters, dtype=out.dtype, device=out.device)
-    kernel.launch((BLOCKS,), THREADS, [*inputs, given, out, _length(out.numel())])
-    return out
-
-
-def run_random(kernel: Kernel, out: torch.Tensor, key: int, a: float, b: float) -> torch.Tensor:
-    """Fill `out`, whose size is a multiple of 4, with random values of a key."""
-    numbers = [ctypes.c_ulonglong(key), ctypes.c_double(a), ctypes.c_double(b)]
-    kernel.launch((BLOCKS,), THREADS, [*numbers, out, _length(out.numel())])
-    return out
-
-
-@functools.cache
-def compiled_parts() -> dict[str, bytes | RuntimeError]:
-    """Return all parts of native/cuda/math.cu, compiled side by side for the current device."""
-    sources = [Source("math.cu", FIRST[part], {"MATH_PART": i}) for i, part in enumerate(PARTS)]
-    return dict(zip(PARTS, compile_all(sources, capability()), strict=True))
-
-
-def build_part(part: str, names: tuple[str, ...]) -> dict[str, Kernel]:
-    """Return kernels of one part of native/cuda/math.cu by the names of their functions."""
-    code = compiled_parts()[part]
-    if isinstance(code, RuntimeError):
-        raise code
-    kind, _, suffix = part.partition("_")
-    ending = f"_{suffix}" if suffix else ""
-    full = {name: f"{kind}_{name}{ending}" for name in names}
-    kernels = load(code, list(full.values()))
-    return {name: kernels[whole] for name, whole in full.items()}
-
-
 def unary_cases(dtype: torch.dtype, count: int) -> Iterator[tuple[str, Compared, str]]:
     """Compare all functions of one number."""
-    kernels = build_part(f"unary_{SUFFIXES[dtype]}", (*UNARY, "sqrt"))
     x = sample(dtype, count, 1)
     on_device = x.cuda()
-    for name, kernel in kernels.items():
-        expected = sqrt(x) if name == "sqrt" else unary(name, x)
-        yield name, *_judged(run_elementwise(kernel, (on_device,)), expected, (x,))
+    for name in (*UNARY, "sqrt"):
+        yield name, *_judged(of_one(name, on_device), of_one(name, x), (x,))
+
+
+def of_one(name: str, x: torch.Tensor) -> torch.Tensor:
+    """Return a function of one number, computed where `x` lies."""
+    return sqrt(x) if name == "sqrt" else unary(name, x)
 
 
 def binary_cases(dtype: torch.dtype, count: int) -> Iterator[tuple[str, Compared, str]]:
     """Compare all functions of two numbers."""
     x, y = pairs(dtype, count)
     on_device = (x.cuda(), y.cuda())
-    for name, kernel in build_part(f"binary_{SUFFIXES[dtype]}", BINARY).items():
-        yield name, *_judged(run_elementwise(kernel, on_device), binary(name, x, y), (x, y))
+    for name in BINARY:
+        yield name, *_judged(binary(name, *on_device), binary(name, x, y), (x, y))
 
 
 def activation_cases(dtype: torch.dtype, count: int) -> Iterator[tuple[str, Compared, str]]:
@@ -202,49 +141,44 @@ def activation_cases(dtype: torch.dtype, count: int) -> Iterator[tuple[str, Comp
     inputs = tuple(sample(dtype, count, seed) for seed in (5, 6, 7))
     mixed = (inputs[0], inputs[1].roll(count // 5), inputs[2].roll(count // 3))
     on_device = tuple(tensor.cuda() for tensor in mixed)
-    for name, kernel in build_part(f"activation_{SUFFIXES[dtype]}", activations.NAMES).items():
-        expected = activations.pointwise(name, *mixed, params=ACTIVATION_PARAMETERS)
-        yield name, *_judged(run_activation(kernel, on_device, ACTIVATION_PARAMETERS), expected, mixed)
+    for name in activations.NAMES:
+        found, expected = (
+            activations.pointwise(name, *given, params=ACTIVATION_PARAMETERS) for given in (on_device, mixed)
+        )
+        yield name, *_judged(found, expected, mixed)
 
 
-DRAWS: dict[str, tuple[torch.dtype, Callable[[torch.Tensor], None], float, float]] = {
+DRAWS: dict[str, tuple[torch.dtype, Callable[[torch.Tensor], None]]] = {
     "uniform_f32": (
         torch.float32,
         lambda out: random.uniform_into(out, RANDOM_KEY, -2.5, 3.25, torch.float32),
-        -2.5,
-        3.25,
     ),
     "uniform_f64": (
         torch.float64,
         lambda out: random.uniform_into(out, RANDOM_KEY, -2.5, 3.25, torch.float64),
-        -2.5,
-        3.25,
     ),
-    "normal_f32": (torch.float32, lambda out: random.normal_into(out, RANDOM_KEY, 0.5, 1.75), 0.5, 1.75),
-    "normal_f64": (torch.float64, lambda out: random.normal_into(out, RANDOM_KEY, 0.5, 1.75), 0.5, 1.75),
-    "exponential_f32": (torch.float32, lambda out: random.exponential_into(out, RANDOM_KEY, 1.5), 1.5, 0.0),
-    "exponential_f64": (torch.float64, lambda out: random.exponential_into(out, RANDOM_KEY, 1.5), 1.5, 0.0),
+    "normal_f32": (torch.float32, lambda out: random.normal_into(out, RANDOM_KEY, 0.5, 1.75)),
+    "normal_f64": (torch.float64, lambda out: random.normal_into(out, RANDOM_KEY, 0.5, 1.75)),
+    "exponential_f32": (torch.float32, lambda out: random.exponential_into(out, RANDOM_KEY, 1.5)),
+    "exponential_f64": (torch.float64, lambda out: random.exponential_into(out, RANDOM_KEY, 1.5)),
 }
 
 
 def random_cases(count: int) -> Iterator[tuple[str, Compared, str]]:
-    """Compare the words of Philox, and all values that are made of them."""
-    kernels = build_part("random", ("words", *DRAWS))
-    words = random.words64(RANDOM_KEY, count // 2)
-    drawn = run_random(
-        kernels["words"], torch.empty_like(words, device="cuda").view(torch.int32), RANDOM_KEY, 0, 0
-    )
-    yield "philox words", *_judged(drawn.view(torch.int64), words, ())
-    for name, (dtype, draw, a, b) in DRAWS.items():
-        expected = torch.empty(count // 4 * 4, dtype=dtype)
+    """Compare the words of Philox, and all values that are made of them; an odd number of each."""
+    words = random.words64(RANDOM_KEY, count // 2, torch.device("cpu"))
+    found = random.words64(RANDOM_KEY, count // 2, torch.device("cuda"))
+    yield "philox words", *_judged(found, words, ())
+    for name, (dtype, draw) in DRAWS.items():
+        expected = torch.empty(count // 4 * 4 + 1, dtype=dtype)
+        out = torch.empty_like(expected, device="cuda")
         draw(expected)
-        out = run_random(kernels[name], torch.empty_like(expected, device="cuda"), RANDOM_KEY, a, b)
+        draw(out)
         yield name, *_judged(out, expected, ())
 
 
 def exhaustive_case(name: str, chunk: int = 1 << 27) -> Compared:
     """Compare a function of one number for all 2^32 bit patterns of float32."""
-    kernel = build_part("unary_f32", (name,))[name]
     wrong = nan_bits = 0
     first = -1
     for start in range(-(1 << 31), 1 << 31, chunk):
@@ -252,8 +186,7 @@ def exhaustive_case(name: str, chunk: int = 1 << 27) -> Compared:
             torch.arange(start, start + chunk, dtype=torch.int32, device=device).view(torch.float32)
             for device in ("cpu", "cuda")
         )
-        expected = sqrt(on_cpu) if name == "sqrt" else unary(name, on_cpu)
-        found = compare(run_elementwise(kernel, (on_device,)), expected)
+        found = compare(of_one(name, on_device), of_one(name, on_cpu))
         wrong, nan_bits = wrong + found.mismatches, nan_bits + found.nan_bits
         first = start + found.first & 0xFFFFFFFF if first < 0 <= found.first else first
     return Compared(wrong, nan_bits, first)

@@ -12,7 +12,7 @@ import argparse
 import torch
 from device_digest import VARIANTS, digest_on_device, kernels
 from device_gemm import Gemm, Totals, Variant
-from scalar_math import build_part, compare, run_elementwise, sample
+from scalar_math import compare, sample
 
 from samebits.digest import digest_many
 from samebits.portable.kernels.contractions import gemm
@@ -46,10 +46,7 @@ def scalar_case() -> int:
     """Return how many functions give other bits for a few values."""
     names = ("exp", "log", "tanh", "sin", "lgamma")
     x = sample(torch.float32, 4096, 0)
-    found = {
-        name: run_elementwise(kernel, (x.cuda(),)) for name, kernel in build_part("unary_f32", names).items()
-    }
-    return sum(compare(result, unary(name, x)).mismatches > 0 for name, result in found.items())
+    return sum(compare(unary(name, x.cuda()), unary(name, x)).mismatches > 0 for name in names)
 
 
 CASES = {"digest": digest_case, "gemm": gemm_case, "scalar": scalar_case}

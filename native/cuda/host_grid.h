@@ -58,11 +58,13 @@ static void host_enter() {
 
 static inline void __syncthreads() { swapcontext(&host_fibers[host_current].context, &host_scheduler); }
 
-static inline unsigned long long __shfl_xor_sync(unsigned, unsigned long long value, int distance) {
+template <class T> static inline T __shfl_xor_sync(unsigned, T value, int distance) {
+    static_assert(sizeof(T) <= sizeof host_exchange[0], "a value fits");
     const unsigned me = host_current;
-    host_exchange[me] = value;
+    T other;
+    memcpy(&host_exchange[me], &value, sizeof value);
     __syncthreads();
-    const unsigned long long other = host_exchange[me ^ (unsigned)distance];
+    memcpy(&other, &host_exchange[me ^ (unsigned)distance], sizeof other);
     __syncthreads();
     return other;
 }
@@ -102,6 +104,19 @@ static void host_launch(host_index grid, unsigned threads, size_t shared, bool r
         for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
             for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++)
                 host_run_block(reverse);
+}
+
+/* The same for a kernel whose threads do not wait for each other: no fibers are needed. */
+static void host_launch_apart(host_index grid, unsigned threads, std::function<void()> body) {
+    gridDim = grid, blockDim = {threads, 1, 1};
+    host_fibers.assign(threads, host_fiber{});
+    for (unsigned t = 0; t < threads; t++)
+        host_fibers[t].index = {t, 0, 0};
+    for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
+        for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
+            for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++)
+                for (host_current = 0; host_current < threads; host_current++)
+                    body();
 }
 
 #endif

@@ -224,16 +224,27 @@ typedef struct {
 #define SBP_MEMBER_three_in(name) const void *name[3];
 #define SBP_MEMBER_four_whole(name) int64_t name[4];
 #define SBP_MEMBER_four_real(name) double name[4];
+/* A kernel of a GPU gets a struct by value: SBP_ON_DEVICE says how long a list of any length is at most there. */
+#ifdef SBP_ON_DEVICE
+#define SBP_MEMBER_extents(name) int64_t name[3 * SBP_ON_DEVICE];
+#define SBP_MEMBER_steps(name) sbp_step_tensor name[SBP_ON_DEVICE];
+#else
 #define SBP_MEMBER_extents(name) int64_t name[];
 #define SBP_MEMBER_steps(name) sbp_step_tensor name[];
+#endif
 #define SBP_MEMBER(type, name) SBP_MEMBER_##type(name)
 
 #define SBP_DECLARE_KERNEL(name)                                                                                      \
     typedef struct {                                                                                                  \
         SBP_FIELDS_##name(SBP_MEMBER)                                                                                 \
-    } sbp_##name##_parameters;                                                                                        \
-    SBP_API int64_t samebits_portable_##name(const sbp_##name##_parameters *p);
+    } sbp_##name##_parameters;
 SBP_KERNELS(SBP_DECLARE_KERNEL)
 #undef SBP_DECLARE_KERNEL
+
+#ifndef SBP_ON_DEVICE
+#define SBP_DECLARE_KERNEL(name) SBP_API int64_t samebits_portable_##name(const sbp_##name##_parameters *p);
+SBP_KERNELS(SBP_DECLARE_KERNEL)
+#undef SBP_DECLARE_KERNEL
+#endif
 
 #endif

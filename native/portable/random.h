@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "math_base.h"
+
 #define SBP_RANDOM_WORDS 1024 /* in a part of the work */
 
 enum {
@@ -25,7 +27,7 @@ enum {
 typedef uint64_t __attribute__((may_alias)) sbp_word64;
 
 /* Tells whether an element takes 64 bits. */
-static inline int sbp_random_wide(int64_t kind) {
+SBP_FUNCTION int sbp_random_wide(int64_t kind) {
     return kind == SBP_UNIFORM_F64 || kind == SBP_RANGE || kind == SBP_NORMAL_F64 || kind == SBP_EXPONENTIAL_F64;
 }
 

@@ -29,9 +29,11 @@ typedef struct {
     void *out;
 } sbp_chunks;
 
+#ifndef SBP_ON_DEVICE
 /* The kernel of this name, for other kernels: `extents` are the sizes of the axes, the strides of a, and those of
  * b; the ones in `p` are not read. */
 int64_t sbp_reduce(const sbp_reduce_parameters *p, const int64_t *extents);
+#endif
 
 typedef struct {
     void (*rows)(const sbp_chunks *c);

@@ -24,7 +24,13 @@ LIBRARIES = (
     "caffe2_nvrtc",
     "torch_nvshmem",
 )
-MATH_PARTS = 7  # of native/cuda/math.cu
+PORTABLE_PARTS = {
+    "portable_elementwise.cu": 7,
+    "portable_places.cu": 1,
+    "portable_products.cu": 1,
+    "portable_reduce.cu": 1,
+    "portable_rows.cu": 1,
+}
 NOT_SUPPORTED = 801  # cudaErrorNotSupported, CUDA_ERROR_NOT_SUPPORTED
 FLAGS = ["-O1", "-g", "-fPIC", "-pthread", "-ffp-contract=off", "-fno-strict-aliasing"]
 
@@ -102,13 +108,14 @@ def build_runtime(folder: Path, torch: Path) -> None:
 def build_kernels(folder: Path) -> None:
     """The kernels of samebits, in shares."""
     paths = [f"-I{path}" for path in (NATIVE, NATIVE / "cuda", NATIVE / "portable", SOURCES)]
-    source = SOURCES / "host_math.cpp"
-    shares = [
-        compiled(source, folder / f"math_{part}.o", f"-DMATH_PART={part}", *paths)
-        for part in range(MATH_PARTS)
-    ]
     digest = compiled(SOURCES / "host_digest.cpp", folder / "digest.o", *paths)
-    link(folder / "libkernels.so", [*shares, digest])
+    portable = [
+        compiled(SOURCES / "host_portable.cpp", folder / f"{Path(name).stem}_{part}.o", *paths, *options)
+        for name, parts in PORTABLE_PARTS.items()
+        for part in range(parts)
+        for options in [(f'-DSOURCE="{name}"', f"-DPART={part}")]
+    ]
+    link(folder / "libkernels.so", [digest, *portable])
 
 
 if __name__ == "__main__":

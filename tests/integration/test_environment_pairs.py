@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 from library_support import install_library
 
 from samebits.records.notes import NoteCode
@@ -255,7 +256,7 @@ def test_the_one_difference_comes_first(name: str, base: Path, tmp_path: Path) -
     differences = diff(str(base / "first.sbr"), str(tmp_path / "second.sbr"))["differences"]
 
     told = [tuple(each["fact"]) for each in differences]
-    if not pair.fact:
+    if not pair.fact or (name == "capability-avx2" and torch.backends.cpu.get_cpu_capability() == "AVX2"):
         assert told == []
     else:
         assert told[0][: len(pair.fact)] == pair.fact, told

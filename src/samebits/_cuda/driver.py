@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Argument: TypeAlias = "ctypes.c_void_p | ctypes.c_ulonglong"
+Argument: TypeAlias = "ctypes.c_void_p | ctypes.c_ulonglong | ctypes.Array[ctypes.c_char]"
 
 
 class DriverError(RuntimeError):
@@ -31,23 +31,57 @@ class Kernel:
     def __init__(self, driver: ctypes.CDLL, function: ctypes.c_void_p) -> None:
         self._driver, self._function = driver, function
 
-    def launch(self, blocks: int, threads: int, arguments: Sequence[Argument], stream: int) -> None:
+    def launch(
+        self, blocks: int, threads: int, arguments: Sequence[Argument], stream: int, *, rows: int = 1
+    ) -> None:
         """Queue it; the context of the stream's device must be current in this thread.
 
         Args:
-            blocks: how many.
+            blocks: how many, in a row of them.
             threads: in a block.
-            arguments: addresses and numbers.
+            arguments: addresses, numbers, and the bytes of structs.
             stream: the handle of a stream.
+            rows: of blocks.
 
         Raises:
             DriverError: the driver refused.
         """
         pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
         status = self._driver.cuLaunchKernel(
-            self._function, blocks, 1, 1, threads, 1, 1, 0, ctypes.c_void_p(stream), pointers, None
+            self._function, blocks, rows, 1, threads, 1, 1, 0, ctypes.c_void_p(stream), pointers, None
         )
         _check(self._driver, status, "cuLaunchKernel")
+
+
+class Module:
+    """Machine code in the current context, where it stays.
+
+    Args:
+        code: of the device of that context.
+
+    Raises:
+        DriverError: there is no driver, or it refused.
+    """
+
+    def __init__(self, code: bytes) -> None:
+        try:
+            self._driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        except OSError as error:
+            raise DriverError(str(error)) from error
+        self._module = ctypes.c_void_p()
+        status = self._driver.cuModuleLoadData(ctypes.byref(self._module), code)
+        _check(self._driver, status, "cuModuleLoadData")
+
+    def kernel(self, name: str) -> Kernel:
+        """Return a function of it.
+
+        Args:
+            name: of the function.
+
+        Raises:
+            DriverError: there is none of that name.
+        """
+        return Kernel(self._driver, _function(self._driver, self._module, name))
 
 
 def load_kernels(code: bytes, names: Sequence[str]) -> list[Kernel]:
@@ -60,13 +94,8 @@ def load_kernels(code: bytes, names: Sequence[str]) -> list[Kernel]:
     Raises:
         DriverError: there is no driver, or it refused.
     """
-    try:
-        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-    except OSError as error:
-        raise DriverError(str(error)) from error
-    module = ctypes.c_void_p()
-    _check(driver, driver.cuModuleLoadData(ctypes.byref(module), code), "cuModuleLoadData")
-    return [Kernel(driver, _function(driver, module, name)) for name in names]
+    module = Module(code)
+    return [module.kernel(name) for name in names]
 
 
 def _function(driver: ctypes.CDLL, module: ctypes.c_void_p, name: str) -> ctypes.c_void_p:

@@ -71,8 +71,8 @@ def _dropout(input: Tensor, p: float, train: bool) -> Tensor:  # noqa: A002, FBT
     if p == 1:
         return input * input.new_zeros(())
     noise = torch.empty_like(input, requires_grad=False).bernoulli_(1 - p)
-    scaled: Any = torch.ops.aten.div_.Scalar
-    return input * scaled(noise, 1 - p)
+    torch.ops.aten.div_.Scalar(noise, 1 - p)
+    return input * noise
 
 
 def _rms_norm(
@@ -84,8 +84,8 @@ def _rms_norm(
     dims = list(range(input.dim() - len(normalized_shape), input.dim()))
     x = raised(input)
     squares = x.pow(2).mean(dims, keepdim=True)
-    added: Any = torch.ops.aten.add_.Scalar
-    scaled = x * added(squares, torch.finfo(x.dtype).eps if eps is None else eps).rsqrt()
+    torch.ops.aten.add_.Scalar(squares, torch.finfo(x.dtype).eps if eps is None else eps)
+    scaled = x * squares.rsqrt()
     return (scaled if weight is None else scaled * weight).type_as(input)
 
 

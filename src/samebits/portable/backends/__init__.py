@@ -7,7 +7,7 @@ interface.py, and one more line in `backend_of`.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from samebits.portable._devices import device_types
 from samebits.portable._refusals import refuse_device
@@ -31,16 +31,23 @@ def backend_of(tensor: Tensor) -> Backend:
     if tensor.is_cpu:
         return cpu_backend()
     if tensor.is_cuda and tensor.device.type in device_types():
-        return cuda_backend()
+        return cuda_backend(tensor.get_device())
     raise refuse_device(tensor.device)
 
 
 @functools.cache
-def cuda_backend() -> Backend:
-    """Return what computes on GPUs of NVIDIA."""
-    from samebits.portable.backends.detour import Detour
+def cuda_backend(index: int) -> Backend:
+    """Return what computes on a GPU of NVIDIA.
 
-    return cast("Backend", Detour(cpu_backend()))
+    Args:
+        index: of the device.
+
+    Raises:
+        SamebitsError: as `library.load`.
+    """
+    from samebits.portable.backends.cuda import CudaBackend
+
+    return CudaBackend(index, cpu_backend())
 
 
 @functools.cache

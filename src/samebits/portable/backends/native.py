@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -182,7 +182,7 @@ class NativeBackend(NativeLinalg, NativeLstm):
         """See `Backend`."""
         if not src.numel():
             return True
-        bad = torch.empty(1, dtype=torch.int64)
+        bad = torch.empty(1, dtype=torch.int64, device=out.device)
         batch, rows, columns = out.shape
         self._kernels.accumulate(
             is_f64=out.dtype is _float64,
@@ -342,7 +342,7 @@ class NativeBackend(NativeLinalg, NativeLstm):
             addresses = [tensor.data_ptr() for tensor in group]
             each += [group[0].numel(), *addresses, *[0] * (5 - len(addresses)), *scale]
         shrink, decay, weight, keep, gain, eps = numbers
-        self._kernels.optimizer(
+        self._take_step(
             is_f64=groups[0][0].dtype is _float64,
             is_sgd=is_sgd,
             flags=flags,
@@ -357,6 +357,9 @@ class NativeBackend(NativeLinalg, NativeLstm):
         )
         for group, copy in zip(groups, dense, strict=True):
             optimizer.write_back(group, copy)
+
+    def _take_step(self, **parameters: Any) -> None:
+        self._kernels.optimizer(**parameters)
 
     def fill_random(self, kind: int, out: Tensor, key: int, settings: Settings) -> None:
         """See `Backend`."""
