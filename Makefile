@@ -130,6 +130,7 @@ $(VENV)/.created: constraints.txt
 $(VENV)/.installed: $(VENV)/.created pyproject.toml $(SOURCES)
 	$(PIP_INSTALL) torch --group examples
 	$(PIP_INSTALL) --no-build-isolation --editable .
+	$(BIN)/python -m compileall -q src
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.installed

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from outcome import Part, run_part
 
-from samebits.portable.backends import cpu_backend
+from samebits.portable.backends import backend_of, cpu_backend
 from samebits.portable.kernels import activations, random
 from samebits.portable.kernels.elementwise import BINARY, UNARY, binary, sqrt, unary
 
@@ -166,8 +166,10 @@ DRAWS: dict[str, tuple[torch.dtype, Callable[[torch.Tensor], None]]] = {
 
 def random_cases(count: int) -> Iterator[tuple[str, Compared, str]]:
     """Compare the words of Philox, and all values that are made of them; an odd number of each."""
-    words = random.words64(RANDOM_KEY, count // 2, torch.device("cpu"))
-    found = random.words64(RANDOM_KEY, count // 2, torch.device("cuda"))
+    words, found = (torch.empty(count // 2, dtype=torch.int64, device=device) for device in ("cpu", "cuda"))
+    for out in (words, found):
+        settings = random.Settings(size=2 * out.numel())
+        backend_of(out).fill_random(random.Kind.WORDS, out, RANDOM_KEY, settings)
     yield "philox words", *_judged(found, words, ())
     for name, (dtype, draw) in DRAWS.items():
         expected = torch.empty(count // 4 * 4 + 1, dtype=dtype)

@@ -166,7 +166,8 @@ class _Gathered:
 
 
 def _rows(call: _Call, like: Tensor) -> Tensor:
-    return torch.empty(call.group.size(), like.numel() * like.element_size(), dtype=torch.uint8)
+    size = like.numel() * like.element_size()
+    return torch.empty(call.group.size(), size, dtype=torch.uint8, device=like.device)
 
 
 def _gathered(call: _Call, tensor: Tensor) -> _Gathered:
@@ -223,7 +224,8 @@ def _all_reduce(call: _Call) -> Any:
 def _sparse_sum(call: _Call, tensor: Tensor) -> Any:
     """Sum COO tensors: the entries of all ranks in their order, coalesced. The sum is there at once."""
     whole = coalesce(tensor)
-    counts = [int(count) for count in _waited(call, torch.tensor([whole._nnz()]))]
+    mine = torch.tensor([whole._nnz()], device=tensor.device)
+    counts = [int(count) for count in _waited(call, mine)]
     index, values = whole._indices().t(), whole._values()
     indices = _cut(_waited(call, _lengthened(index, max(counts))), counts)
     stored = _cut(_waited(call, _lengthened(values, max(counts))), counts)

@@ -45,7 +45,7 @@ from samebits.portable._scan import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterator
 
     from samebits.portable._registry import Handler
 
@@ -365,8 +365,24 @@ def _try(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Let torch compute on copies, only to see its errors."""
     # Other threads may draw meanwhile: the generator is put back only if the op draws.
     same_draws = torch.random.fork_rng(devices=[]) if is_random(op) else contextlib.nullcontext()
-    with same_draws, outside_modes():
+    with same_draws, outside_modes(), _without_alerts():
         op(*_mapped(args, torch.clone), **_mapped(kwargs, torch.clone))
+
+
+@contextlib.contextmanager
+def _without_alerts() -> Iterator[None]:
+    """Return a context in which torch computes what it has no deterministic kernel for, as on a GPU."""
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    if before[0]:
+        torch.use_deterministic_algorithms(False)
+    try:
+        yield
+    finally:
+        if before[0]:
+            torch.use_deterministic_algorithms(before[0], warn_only=before[1])
 
 
 def _without_contents(tensor: torch.Tensor) -> torch.Tensor:

@@ -162,7 +162,9 @@ def signature(values: Iterable[Any]) -> tuple[Any, ...]:
 def with_zeros(value: Any) -> Any:
     """Return an argument, or a list of them, in which tensors that stand for zeros have memory."""
     if isinstance(value, _TENSOR):
-        return torch.zeros(value.shape, dtype=value.dtype) if value._is_zerotensor() else value
+        if not value._is_zerotensor():
+            return value
+        return torch.zeros(value.shape, dtype=value.dtype, device=value.device)
     return type(value)(map(with_zeros, value)) if type(value) in (list, tuple) else value
 
 

@@ -18,6 +18,8 @@ REAL = frozenset({torch.float32, torch.float64})
 LOW_PRECISION = frozenset({torch.float16, torch.bfloat16})
 """The dtypes that are computed in float32 and rounded once."""
 
+_CPU = torch.device("cpu")
+
 
 def is_real(tensor: torch.Tensor, op: str) -> bool:
     """Tell whether it is float32 or float64; False for integers and booleans.
@@ -43,11 +45,23 @@ def as_dtype(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def as_array(tensor: torch.Tensor) -> Array:
-    """Return the contents of a tensor as an array that shares its memory."""
+    """Return the contents of a CPU tensor as an array that shares its memory."""
     array: Array = tensor.detach().numpy()
     return array
 
 
 def as_tensor(value: Any) -> torch.Tensor:
-    """Return an array, or a NumPy number that stands for one without dimensions, as a tensor."""
+    """Return an array, or a NumPy number that stands for one without dimensions, as a CPU tensor."""
     return torch.from_numpy(np.asarray(value))
+
+
+def device_of(*operands: Any) -> torch.device:
+    """Return the device that an op computes on: numbers and CPU tensors without dimensions go to the others.
+
+    Args:
+        operands: tensors and numbers.
+    """
+    for each in operands:
+        if isinstance(each, torch.Tensor) and not each.is_cpu:
+            return each.device
+    return _CPU

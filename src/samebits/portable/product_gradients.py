@@ -76,7 +76,7 @@ def _prod_function() -> Any:
         @staticmethod
         def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
             (x,) = ctx.saved_tensors
-            one = torch.ones((), dtype=ctx.dtype)
+            one = torch.ones((), dtype=ctx.dtype, device=x.device)
             return (_of_all(one, x.to(ctx.dtype)) * tangent).sum().to(ctx.dtype)
 
     return Prod
@@ -115,7 +115,7 @@ def _prod_along_function() -> Any:
         @staticmethod
         def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
             (x,) = ctx.saved_tensors
-            one = torch.ones(ctx.shape, dtype=ctx.dtype)
+            one = torch.ones(ctx.shape, dtype=ctx.dtype, device=x.device)
             part = _along(ctx, one, x.to(ctx.dtype)) * tangent
             return part.sum(ctx.dim, ctx.keepdim).to(ctx.dtype)
 

@@ -13,6 +13,8 @@ from samebits.portable.ops.pooling import _adaptive, _windows
 from samebits.portable.reference.reductions import window_mean as mean
 from samebits.portable.reference.reductions import window_spread as spread
 
+CPU = torch.device("cpu")
+
 
 @pytest.fixture(params=[("scalar", 1), ("avx2", 2), ("avx512", 1), ("neon", 2)], ids=str)
 def kernels(request):
@@ -32,11 +34,11 @@ def test_c_gives_the_bits_of_the_reference(kernels, dtype, divisor):
     rng = np.random.default_rng(3)
     for dims in [
         (
-            _windows(9, 3, 2, 1, True, True),
-            _windows(8, 2, 3, 1, True, False),
-            _windows(11, 3, 1, 1, False, True),
+            _windows(9, 3, 2, 1, (True, True), CPU),
+            _windows(8, 2, 3, 1, (True, False), CPU),
+            _windows(11, 3, 1, 1, (False, True), CPU),
         ),
-        (_adaptive(1, 1), _adaptive(10, 4), _adaptive(7, 9)),
+        (_adaptive(1, 1, CPU), _adaptive(10, 4, CPU), _adaptive(7, 9, CPU)),
     ]:
         x = rng.standard_normal((3, *(d.size for d in dims))).astype(dtype)
         x.flat[5], x.flat[40] = np.inf, -0.0

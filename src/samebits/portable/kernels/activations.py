@@ -91,7 +91,11 @@ def _aligned(inputs: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Return an output, and the inputs with its strides or of one element."""
     shape = common_shape(*(tensor.shape for tensor in inputs))
     model = next((tensor for tensor in inputs if tensor.shape == shape), None)
-    out = torch.empty(shape, dtype=inputs[0].dtype) if model is None else torch.empty_like(model)
+    first = inputs[0]
+    if model is None:
+        out = torch.empty(shape, dtype=first.dtype, device=first.device)
+    else:
+        out = torch.empty_like(model)
     return out, tuple(_like(tensor, out) for tensor in inputs)
 
 

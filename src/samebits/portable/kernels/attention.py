@@ -89,7 +89,7 @@ def attend_backward(heads: Heads, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]
     """Return the gradients of query, key and value, each of them for every head of queries."""
     batch, count = heads.query.shape[:2]
     of_query, of_key, of_value = (
-        torch.zeros((batch, count, *x.shape[2:]), dtype=x.dtype)
+        torch.zeros((batch, count, *x.shape[2:]), dtype=x.dtype, device=x.device)
         for x in (heads.query, heads.key, heads.value)
     )
     if grad.numel() and heads.key.numel():

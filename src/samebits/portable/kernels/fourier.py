@@ -56,6 +56,8 @@ class Transform:
 class Stages:
     """The stages of a complex transform, and their factors, as native/portable/parameters.h says.
 
+    All are on the device of what is transformed.
+
     Args:
         radices: of each stage.
         table: the factors of all stages.
@@ -130,8 +132,9 @@ def _run(x: Tensor, out: Tensor, transform: Transform) -> Tensor:
         return out
     real, n = out.dtype if transform.kind is Kind.TO_REAL else out.dtype.to_real(), transform.sizes[1]
     half = transform.kind is not Kind.COMPLEX and n % 2 == 0
-    stages = stages_of(n // 2 if half else n, real)
-    backend_of(x).fourier(x, out, transform, stages, first_turns(n, real) if half else None)
+    device = x.device
+    stages = stages_of(n // 2 if half else n, real, device)
+    backend_of(x).fourier(x, out, transform, stages, first_turns(n, real, device) if half else None)
     return out
 
 
@@ -158,12 +161,13 @@ def radices_of(n: int) -> list[int]:
 
 
 @functools.lru_cache(64)
-def stages_of(n: int, dtype: torch.dtype) -> Stages:
+def stages_of(n: int, dtype: torch.dtype, device: torch.device) -> Stages:
     """Return the stages of a transform of n complex numbers.
 
     Args:
         n: without a prime factor above `MOST_RADIX`.
         dtype: of a part.
+        device: of the numbers.
     """
     radices, factors, first = radices_of(n), [np.empty((0, 2))], np.empty((0, 2))
     whole, m = turns(n, np.arange(n)), n
@@ -178,15 +182,15 @@ def stages_of(n: int, dtype: torch.dtype) -> Stages:
         if at == 0:
             first = whole[products].transpose(1, 2, 0)
     table, first_table = (
-        torch.from_numpy(np.ascontiguousarray(each)) for each in (np.vstack(factors), first)
+        torch.from_numpy(np.ascontiguousarray(each)).to(device, dtype) for each in (np.vstack(factors), first)
     )
-    return Stages(torch.tensor(radices, dtype=torch.int64), table.to(dtype), first_table.to(dtype))
+    return Stages(torch.tensor(radices, dtype=torch.int64, device=device), table, first_table)
 
 
 @functools.lru_cache(64)
-def first_turns(n: int, dtype: torch.dtype) -> Tensor:
-    """Return cosine and sine of k / n of a turn for k = 0 … n / 2."""
-    return torch.from_numpy(turns(n, np.arange(n // 2 + 1))).to(dtype)
+def first_turns(n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return cosine and sine of k / n of a turn for k = 0 … n / 2; arguments as above."""
+    return torch.from_numpy(turns(n, np.arange(n // 2 + 1))).to(device, dtype)
 
 
 def turns(n: int, k: Array) -> Array:
@@ -223,9 +227,9 @@ def _by_convolution(x: Tensor, dim: int, scale: float, *, inverse: bool) -> Tens
     It is computed in float64 and rounded once.
     """
     n = x.shape[dim]
-    chirp, spectrum = _chirp(n)
+    chirp, spectrum = _chirp(n, x.device)
     given = x.movedim(dim, -1).to(torch.complex128)
-    padded = torch.zeros((*given.shape[:-1], spectrum.numel()), dtype=torch.complex128)
+    padded = torch.zeros((*given.shape[:-1], spectrum.numel()), dtype=torch.complex128, device=x.device)
     padded[..., :n] = product(_exchanged(given) if inverse else given, chirp)
     last = padded.dim() - 1
     both = product(transform_complex(padded, last, 1.0, inverse=False), spectrum)
@@ -241,12 +245,13 @@ def _exchanged(x: Tensor) -> Tensor:
 
 
 @functools.lru_cache(16)
-def _chirp(n: int) -> tuple[Tensor, Tensor]:
+def _chirp(n: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return conjugates of k k / (2 n) of a turn for k below n, and the transform of these around zero."""
     k = np.arange(n)
-    cosine, sine = (torch.from_numpy(each) for each in np.moveaxis(turns(2 * n, k * k % (2 * n)), -1, 0))
+    found = np.moveaxis(turns(2 * n, k * k % (2 * n)), -1, 0)
+    cosine, sine = (torch.from_numpy(each).to(device) for each in found)
     chirp, size = torch.complex(cosine, sine), 1 << (2 * n - 2).bit_length()
-    around = torch.zeros(size, dtype=torch.complex128)
+    around = torch.zeros(size, dtype=torch.complex128, device=device)
     around[:n] = chirp
     around[size - n + 1 :] = chirp[1:].flip(0)
     return torch.complex(cosine, -sine), transform_complex(around, 0, 1.0, inverse=False)

@@ -43,7 +43,7 @@ def rotate(problem: Problem) -> Tensor:
     Returns:
         the numbers of the matrices that were not done after `MOST_SWEEPS` sweeps.
     """
-    done = torch.ones(problem.rows.shape[0], dtype=torch.int64)
+    done = torch.ones(problem.rows.shape[0], dtype=torch.int64, device=problem.rows.device)
     if problem.rows.numel():
         backend_of(problem.rows).rotate(problem, MOST_SWEEPS, done)
     return (done == 0).nonzero().reshape(-1)

@@ -41,7 +41,8 @@ def factored(a: Tensor) -> tuple[Tensor, Reflections]:
 
 def product(reflections: Reflections, like: Tensor) -> Tensor:
     """Return the first columns of the product of all reflections, of the shape and dtype of `like`."""
-    q = torch.eye(*like.shape[1:], dtype=like.dtype).expand(like.shape).contiguous()
+    unit = torch.eye(*like.shape[1:], dtype=like.dtype, device=like.device)
+    q = unit.expand(like.shape).contiguous()
     if q.numel() and reflections.v.numel():
         backend_of(q).multiply_reflections(reflections, q)
     return q
@@ -53,7 +54,7 @@ def cholesky(a: Tensor) -> tuple[Tensor, Tensor]:
     Args:
         a: contiguous.
     """
-    out, info = torch.zeros_like(a), torch.zeros(a.shape[0], dtype=torch.int64)
+    out, info = torch.zeros_like(a), torch.zeros(a.shape[0], dtype=torch.int64, device=a.device)
     if a.numel():
         backend_of(a).cholesky(a, out, info)
     return out, info.to(torch.int32)
@@ -66,8 +67,8 @@ def lu_(a: Tensor, *, pivot: bool) -> tuple[Tensor, Tensor]:
         a: contiguous.
         pivot: whether rows change places.
     """
-    pivots = torch.zeros((a.shape[0], min(a.shape[1:])), dtype=torch.int64)
-    info = torch.zeros(a.shape[0], dtype=torch.int64)
+    pivots = torch.zeros((a.shape[0], min(a.shape[1:])), dtype=torch.int64, device=a.device)
+    info = torch.zeros(a.shape[0], dtype=torch.int64, device=a.device)
     if a.numel():
         backend_of(a).lu(a, pivots, info, pivot=pivot)
     return pivots.to(torch.int32), info.to(torch.int32)

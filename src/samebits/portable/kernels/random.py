@@ -59,8 +59,8 @@ _UNIFORM_BITS = {torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}
 
 
 def words64(key: int, count: int) -> Tensor:
-    """Return the first `count` pairs of words, as int64."""
-    out = torch.empty(count, dtype=torch.int64)
+    """Return the first `count` pairs of words, as int64, in CPU memory."""
+    out = torch.empty(count, dtype=torch.int64, device="cpu")
     backend_of(out).fill_random(Kind.WORDS, out, key, Settings(size=2 * count))
     return out
 
@@ -94,7 +94,7 @@ def bernoulli_each(p: Tensor, key: int) -> Tensor:
         key: of the op.
     """
     p = p.contiguous()
-    out = torch.empty(p.shape, dtype=torch.uint8)
+    out = torch.empty(p.shape, dtype=torch.uint8, device=p.device)
     kind = Kind.BERNOULLI_P_F32 if p.dtype == torch.float32 else Kind.BERNOULLI_P_F64
     backend_of(out).fill_random(kind, out, key, Settings(source=p))
     return out
@@ -117,31 +117,45 @@ def exponential_into(out: Tensor, key: int, rate: float) -> None:
     backend_of(out).fill_random(kind, out, key, Settings(a=rate))
 
 
-def normal_stream(count: int, key: int, stream: int) -> Tensor:
-    """Return float64 normal values of mean 0 and standard deviation 1, from another stream of words."""
-    out = torch.empty(count, dtype=torch.float64)
+def normal_stream(like: Tensor, key: int, stream: int) -> Tensor:
+    """Return float64 normal values of mean 0 and standard deviation 1, from another stream of words.
+
+    Args:
+        like: has as many elements in one row, on the same device.
+        key: of the op.
+        stream: of words.
+    """
+    out = torch.empty(like.numel(), dtype=torch.float64, device=like.device)
     backend_of(out).fill_random(Kind.NORMAL_F64, out, key, Settings(b=1.0, stream=stream))
     return out
 
 
-def exponential_stream(count: int, key: int, stream: int) -> Tensor:
-    """Return float64 exponential values of rate 1, from another stream of words."""
-    out = torch.empty(count, dtype=torch.float64)
+def exponential_stream(like: Tensor, key: int, stream: int) -> Tensor:
+    """Return float64 exponential values of rate 1, from another stream of words; arguments as above."""
+    out = torch.empty(like.numel(), dtype=torch.float64, device=like.device)
     backend_of(out).fill_random(Kind.EXPONENTIAL_F64, out, key, Settings(a=1.0, stream=stream))
     return out
 
 
 def cumulated(rows: Tensor) -> Tensor:
     """Return sums of each row up to each element, one addition after the other, float64."""
-    return as_tensor(np.add.accumulate(as_array(rows.contiguous()), axis=-1))
+    return as_tensor(np.add.accumulate(as_array(rows.contiguous().cpu()), axis=-1)).to(rows.device)
 
 
 def order(rows: Tensor) -> Tensor:
     """Return the indices of each row's elements in ascending order; equal ones stay in their order."""
-    return as_tensor(np.argsort(as_array(rows.contiguous()), axis=-1, kind="stable"))
+    return as_tensor(np.argsort(as_array(rows.contiguous().cpu()), axis=-1, kind="stable")).to(rows.device)
 
 
 def permutation(key: int, count: int) -> Tensor:
-    """Return the order of `count` pairs of words, compared as numbers of 64 bits without a sign."""
+    """Return the order of `count` pairs of words, compared as numbers of 64 bits without a sign.
+
+    Args:
+        key: of the op.
+        count: how many.
+
+    Returns:
+        int64, in CPU memory.
+    """
     drawn = as_array(words64(key, count)).view(np.uint64)
-    return as_tensor(np.argsort(drawn, kind="stable"))
+    return as_tensor(np.argsort(drawn, kind="stable")).to("cpu")

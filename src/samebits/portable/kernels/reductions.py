@@ -178,6 +178,8 @@ def accumulate_(out: Tensor, index: Tensor, src: Tensor, kind: str = "add", *, s
 class Windows(NamedTuple):
     """The windows along one dimension: int64 tensors with one number for each output position.
 
+    They are on the device of what is pooled, where kernels read them.
+
     Args:
         size: of the input.
         first, end: of a window: its first input position and the one after its last.
@@ -198,7 +200,8 @@ def window_mean(x: Tensor, dims: tuple[Windows, ...], divisor: int) -> Tensor:
         dims: the three dimensions.
         divisor: 0 for the product of the counts.
     """
-    out = torch.empty((x.shape[0], *(d.first.numel() for d in dims)), dtype=x.dtype)
+    shape = (x.shape[0], *(d.first.numel() for d in dims))
+    out = torch.empty(shape, dtype=x.dtype, device=x.device)
     if out.numel():
         backend_of(x).window_mean(x, dims, divisor, out)
     return out
@@ -206,7 +209,7 @@ def window_mean(x: Tensor, dims: tuple[Windows, ...], divisor: int) -> Tensor:
 
 def window_spread(grad: Tensor, dims: tuple[Windows, ...], divisor: int) -> Tensor:
     """Return the gradient of the input of `window_mean`; `grad`, of its output, is contiguous."""
-    out = torch.empty((grad.shape[0], *(d.size for d in dims)), dtype=grad.dtype)
+    out = torch.empty((grad.shape[0], *(d.size for d in dims)), dtype=grad.dtype, device=grad.device)
     if not grad.numel():
         return out.zero_()
     backend_of(grad).window_spread(grad, dims, divisor, out)

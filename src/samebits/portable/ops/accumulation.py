@@ -28,7 +28,8 @@ def index_put(self: Tensor, indices: Indices, values: Tensor, accumulate: bool =
     is_float = is_real(self, "index_put")
     if not is_float and (accumulate or all(_is_mask(index) for index in indices)):
         return torch.index_put(self, list(indices), values, accumulate=accumulate)
-    dims, tensors = _spread(indices, self.shape)
+    dims, tensors = _spread(indices, self)
+    values = values.to(self.device)
     if not dims:
         return self + values.expand(self.shape) if accumulate else values.expand(self.shape).clone()
     tensors = list(torch.ops.aten.broadcast_tensors(tensors))
@@ -45,8 +46,9 @@ def index_put(self: Tensor, indices: Indices, values: Tensor, accumulate: bool =
     return out.reshape(front.shape).permute(order).contiguous()
 
 
-def _spread(indices: Indices, shape: torch.Size) -> tuple[list[int], list[Tensor]]:
+def _spread(indices: Indices, indexed: Tensor) -> tuple[list[int], list[Tensor]]:
     """Return the indexed dimensions and their indices; a mask is one index for each of its dimensions."""
+    shape = indexed.shape
     dims: list[int] = []
     tensors: list[Tensor] = []
     at = 0
@@ -58,7 +60,7 @@ def _spread(indices: Indices, shape: torch.Size) -> tuple[list[int], list[Tensor
         if _is_mask(index) and index.shape != shape[at : at + index.dim()]:
             raise IndexError(f"a mask of shape {[*index.shape]} for a tensor of shape {[*shape]}")
         dims.extend(range(at, at + len(parts)))
-        tensors.extend(parts)
+        tensors.extend(part.to(indexed.device) for part in parts)
         at += len(parts)
     return dims, tensors
 
@@ -84,7 +86,7 @@ def _sources(values: Tensor, front: Tensor, dims: list[int], index: Tensor) -> T
 
 
 def _flat_index(tensors: Sequence[Tensor], sizes: list[int]) -> Tensor:
-    flat = torch.zeros((), dtype=torch.int64)
+    flat = torch.zeros((), dtype=torch.int64, device=tensors[0].device)
     for index, size in zip(tensors, sizes, strict=True):
         if index.numel():
             lowest, highest = (int(end) for end in index.aminmax())
@@ -102,8 +104,8 @@ def _put_rows(rows: Tensor, index: Tensor, source: Tensor, kind: str) -> Tensor:
         accumulate_(out[None], index[None, :, None].expand(1, *source.shape), source[None], kind)
         return out
     # Which source stays at each row, then a move of those.
-    last = torch.full((1, rows.shape[0], 1), -1.0, dtype=torch.float64)
-    order = torch.arange(index.numel()).to(torch.float64)
+    last = torch.full((1, rows.shape[0], 1), -1.0, dtype=torch.float64, device=rows.device)
+    order = torch.arange(index.numel(), device=rows.device).to(torch.float64)
     accumulate_(last, index[None, :, None], order[None, :, None], "set")
     winner = last.reshape(-1).to(torch.int64)
     taken = winner >= 0
@@ -287,5 +289,6 @@ def unfold_backward(grad_in: Tensor, input_sizes: list[int], dim: int, size: int
         return grad_in.reshape(-1)[:1].reshape(())
     dim %= len(input_sizes)
     windows = grad_in.movedim(-1, dim + 1).flatten(dim, dim + 1)
-    positions = torch.arange(grad_in.shape[dim])[:, None] * step + torch.arange(size)
+    starts = torch.arange(grad_in.shape[dim], device=grad_in.device)[:, None] * step
+    positions = starts + torch.arange(size, device=grad_in.device)
     return index_add(grad_in.new_zeros(input_sizes), dim, positions.reshape(-1), windows)

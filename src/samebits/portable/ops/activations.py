@@ -147,7 +147,7 @@ def _halves(tensor: Tensor, dim: int) -> tuple[Tensor, ...]:
 @handles("aten::_prelu_kernel_backward")
 def prelu_kernel_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Compute `aten::_prelu_kernel_backward`: the weight's gradient has a value for each input."""
-    above, nothing = self > 0, torch.zeros((), dtype=self.dtype)
+    above, nothing = self > 0, torch.zeros((), dtype=self.dtype, device=self.device)
     return (
         torch.where(above, grad_output, torch.mul(weight, grad_output)),
         torch.where(above, nothing, torch.mul(self, grad_output)),

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from samebits.portable._registry import handles
-from samebits.portable._tensors import as_array, as_tensor
+from samebits.portable._tensors import as_array, as_tensor, device_of
 from samebits.portable.kernels import elementwise
 from samebits.portable.kernels.activations import pointwise, pointwise_
 
@@ -23,7 +23,7 @@ def add(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     dtype = torch.result_type(self, other)
     if _is_exact(dtype, alpha):
         return torch.add(self, other, alpha=alpha)
-    return pointwise("add_scaled", self.to(dtype), _as_tensor(other, dtype), params=(alpha,))
+    return pointwise("add_scaled", *_both(self, other, dtype), params=(alpha,))
 
 
 @handles("aten::add.Scalar")
@@ -38,7 +38,7 @@ def sub(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     dtype = torch.result_type(self, other)
     if _is_exact(dtype, alpha):
         return torch.sub(self, other, alpha=alpha)
-    return pointwise("add_scaled", self.to(dtype), _as_tensor(other, dtype), params=(-alpha,))
+    return pointwise("add_scaled", *_both(self, other, dtype), params=(-alpha,))
 
 
 @handles("aten::sub.Scalar")
@@ -53,7 +53,7 @@ def rsub(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     dtype = torch.result_type(self, other)
     if _is_exact(dtype, alpha):
         return torch.rsub(self, other, alpha=alpha)
-    return pointwise("add_scaled", _as_tensor(other, dtype), self.to(dtype), params=(-alpha,))
+    return pointwise("add_scaled", *reversed(_both(self, other, dtype)), params=(-alpha,))
 
 
 @handles("aten::rsub.Scalar")
@@ -65,7 +65,7 @@ def rsub_scalar(self: Tensor, other: float, alpha: float = 1) -> Tensor:
 @handles("aten::lerp.Tensor", "aten::lerp.Scalar")
 def lerp(self: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
     """Compute `aten::lerp`, from the nearer end."""
-    return pointwise("lerp", self, end, _as_tensor(weight, self.dtype))
+    return pointwise("lerp", self, end, _as_tensor(weight, self.dtype, self.device))
 
 
 @handles("aten::addcmul")
@@ -105,7 +105,7 @@ def sub_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
 @handles("aten::lerp_.Tensor", "aten::lerp_.Scalar")
 def lerp_in_place(self: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
     """Compute `aten::lerp_`."""
-    return pointwise_("lerp", self, end, _as_tensor(weight, self.dtype))
+    return pointwise_("lerp", self, end, _as_tensor(weight, self.dtype, self.device))
 
 
 @handles("aten::addcmul_")
@@ -129,12 +129,17 @@ def _is_exact(dtype: torch.dtype, alpha: float) -> bool:
     return not dtype.is_floating_point or (alpha == 1 and not isinstance(alpha, bool))
 
 
-def _as_tensor(value: Tensor | float, dtype: torch.dtype) -> Tensor:
+def _both(self: Tensor, other: Tensor | float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    device = device_of(self, other)
+    return self.to(device, dtype), _as_tensor(other, dtype, device)
+
+
+def _as_tensor(value: Tensor | float, dtype: torch.dtype, device: torch.device) -> Tensor:
     if isinstance(value, torch.Tensor):
-        return value.to(dtype)
+        return value.to(device, dtype)
     if type(value) is float:  # an integer would be rounded in another way
-        return torch.scalar_tensor(value, dtype=dtype)
-    return torch.tensor(value, dtype=dtype)
+        return torch.scalar_tensor(value, dtype=dtype, device=device)
+    return torch.tensor(value, dtype=dtype, device=device)
 
 
 def _alike(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -165,7 +170,7 @@ def fmod(self: Operand, other: Operand) -> Tensor:
     """Compute `aten::fmod`: a - b * (a / b truncated), which is always a float; it has the sign of a."""
     a, b = _promoted(self, other)
     with np.errstate(all="ignore"):
-        return as_tensor(np.asarray(np.fmod(as_array(a), as_array(b))))
+        return as_tensor(np.fmod(as_array(a.cpu()), as_array(b.cpu()))).to(a.device)
 
 
 @handles("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
@@ -177,9 +182,11 @@ def remainder(self: Operand, other: Operand) -> Tensor:
 
 
 def _promoted(one: Operand, other: Operand) -> tuple[Tensor, Tensor]:
-    dtype = torch.result_type(one, other)
-    return _as(one, dtype), _as(other, dtype)
+    dtype, device = torch.result_type(one, other), device_of(one, other)
+    return _as(one, dtype, device), _as(other, dtype, device)
 
 
-def _as(value: Operand, dtype: torch.dtype) -> Tensor:
-    return value.to(dtype) if isinstance(value, torch.Tensor) else torch.full((), value, dtype=dtype)
+def _as(value: Operand, dtype: torch.dtype, device: torch.device) -> Tensor:
+    if isinstance(value, torch.Tensor):
+        return value.to(device, dtype)
+    return torch.full((), value, dtype=dtype, device=device)

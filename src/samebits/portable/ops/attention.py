@@ -37,7 +37,8 @@ def _heads(
 ) -> Heads:
     if mask is not None:
         if mask.dtype == torch.bool:
-            mask = torch.where(mask, torch.zeros((), dtype=query.dtype), -torch.inf)
+            shown = torch.zeros((), dtype=query.dtype, device=query.device)
+            mask = torch.where(mask, shown, -torch.inf)
         mask = mask.expand(*query.shape[:3], key.shape[2])
     key = _dense(key * roots[1])
     return Heads(_dense(query * roots[0]), key, _dense(value), mask, is_causal)
@@ -53,7 +54,8 @@ def _grouped(grad: Tensor, groups: int) -> Tensor:
     if groups == 1:
         return grad
     out = grad.new_zeros((batch, count // groups, keys * size))
-    index = (torch.arange(count) // groups)[None, :, None].expand(batch, count, keys * size)
+    head = torch.arange(count, device=grad.device) // groups
+    index = head[None, :, None].expand(batch, count, keys * size)
     return accumulate_(out, index, grad.reshape(batch, count, keys * size)).view(batch, -1, keys, size)
 
 

@@ -110,7 +110,7 @@ def with_update(
 ) -> tuple[Tensor, ...]:
     """Compute `aten::_batch_norm_with_update`."""
     results = native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
-    return (*results, torch.empty(0, dtype=torch.uint8))
+    return (*results, torch.empty(0, dtype=torch.uint8, device=input.device))
 
 
 @handles("aten::_batch_norm_no_update")
@@ -127,7 +127,7 @@ def without_update(
     """Compute `aten::_batch_norm_no_update`."""
     return (
         *no_training(input, weight, bias, running_mean, running_var, momentum, eps),
-        torch.empty(0, dtype=torch.uint8),
+        torch.empty(0, dtype=torch.uint8, device=input.device),
     )
 
 

@@ -9,7 +9,7 @@ import torch
 from samebits._torch.portable import to_copy as converted
 from samebits.portable._refusals import refuse_use
 from samebits.portable._registry import handles, handles_complex, rounds_itself
-from samebits.portable._tensors import LOW_PRECISION
+from samebits.portable._tensors import LOW_PRECISION, device_of
 from samebits.portable.kernels.complex_numbers import (
     divided,
     exponential,
@@ -31,18 +31,20 @@ SECTION = "Complex numbers"
 Operand = Any  # a tensor or a number
 
 
-def _operand(value: Operand, dtype: torch.dtype) -> Tensor:
+def _operand(value: Operand, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Return an operand in a complex dtype, or in that of its parts if it is real."""
     if isinstance(value, torch.Tensor):
-        return value.to(dtype if value.is_complex() else dtype.to_real())
-    return torch.tensor(value, dtype=dtype if isinstance(value, complex) else dtype.to_real())
+        return value.to(device, dtype if value.is_complex() else dtype.to_real())
+    of_value = dtype if isinstance(value, complex) else dtype.to_real()
+    return torch.tensor(value, dtype=of_value, device=device)
 
 
 def _operands(one: Operand, other: Operand, op: str) -> tuple[Tensor, Tensor]:
     dtype = torch.result_type(one, other)
     if dtype is torch.complex32:
         raise refuse_use(op, "of complex32 tensors")
-    return _operand(one, dtype), _operand(other, dtype)
+    device = device_of(one, other)
+    return _operand(one, dtype, device), _operand(other, dtype, device)
 
 
 def _whole(value: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ _ROOT_HALF = math.sqrt(0.5)
 
 
 def _pairs_like(out: Tensor) -> Tensor:
-    return torch.empty((*out.shape, 2), dtype=out.dtype.to_real())
+    return torch.empty((*out.shape, 2), dtype=out.dtype.to_real(), device=out.device)
 
 
 @handles_complex("aten::uniform_")

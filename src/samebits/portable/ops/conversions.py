@@ -123,26 +123,33 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
 
 
 Number = Any  # int, float, or a tensor with one
+Device = torch.device | None
 
 
 @handles("aten::arange")
 @rounds_itself
-def arange(end: Number, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+def arange(end: Number, **options: Any) -> Tensor:
     """Compute `aten::arange`."""
-    return arange_start_step(0, end, 1, dtype=dtype)
+    return arange_start_step(0, end, 1, **options)
 
 
 @handles("aten::arange.start")
 @rounds_itself
-def arange_start(start: Number, end: Number, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+def arange_start(start: Number, end: Number, **options: Any) -> Tensor:
     """Compute `aten::arange.start`."""
-    return arange_start_step(start, end, 1, dtype=dtype)
+    return arange_start_step(start, end, 1, **options)
 
 
 @handles("aten::arange.start_step")
 @rounds_itself
 def arange_start_step(
-    start: Number, end: Number, step: Number = 1, *, dtype: torch.dtype | None = None, **_: Any
+    start: Number,
+    end: Number,
+    step: Number = 1,
+    *,
+    dtype: torch.dtype | None = None,
+    device: Device = None,
+    **_: Any,
 ) -> Tensor:
     """Compute `aten::arange.start_step`: start + i * step in float64, then rounded."""
     if step == 0 or not all(map(math.isfinite, (start, end))) or (end - start) * step < 0:
@@ -151,7 +158,7 @@ def arange_start_step(
         floats = any(isinstance(number, float) for number in (start, end, step))
         dtype = torch.get_default_dtype() if floats else torch.int64
     count = math.ceil((float(end) - float(start)) / float(step))
-    index = torch.arange(count, dtype=torch.int64)
+    index = torch.arange(count, dtype=torch.int64, device=device)
     if not dtype.is_floating_point:
         return (index * int(step) + int(start)).to(dtype)
     return (index.to(torch.float64) * float(step) + float(start)).to(dtype)
@@ -164,13 +171,21 @@ def arange_start_step(
     "aten::linspace.Scalar_Tensor",
 )
 @rounds_itself
-def linspace(start: Number, end: Number, steps: int, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+def linspace(
+    start: Number,
+    end: Number,
+    steps: int,
+    *,
+    dtype: torch.dtype | None = None,
+    device: Device = None,
+    **_: Any,
+) -> Tensor:
     """Compute `aten::linspace`: from either end to the middle, in float64, then rounded."""
     if steps < 0:
         raise RuntimeError(f"linspace of {steps} steps: 0 or more were expected")
     first, last = float(start), float(end)
     step = (last - first) / (steps - 1) if steps > 1 else 0.0
-    index = torch.arange(steps, dtype=torch.int64)
+    index = torch.arange(steps, dtype=torch.int64, device=device)
     up = index.to(torch.float64) * step + first
     down = last - (steps - 1 - index).to(torch.float64) * step
     values = torch.where(index < steps // 2, up, down) if steps > 1 else up
@@ -186,10 +201,16 @@ def linspace(start: Number, end: Number, steps: int, *, dtype: torch.dtype | Non
 )
 @rounds_itself
 def logspace(
-    start: Number, end: Number, steps: int, base: float = 10, *, dtype: torch.dtype | None = None, **_: Any
+    start: Number,
+    end: Number,
+    steps: int,
+    base: float = 10,
+    *,
+    dtype: torch.dtype | None = None,
+    **options: Any,
 ) -> Tensor:
     """Compute `aten::logspace`: the powers of `base` to the float64 `linspace`, then rounded."""
-    exponents = linspace(start, end, steps, dtype=torch.float64)
+    exponents = linspace(start, end, steps, dtype=torch.float64, **options)
     values = elementwise.binary("pow", torch.full_like(exponents, base), exponents)
     dtype = dtype or torch.get_default_dtype()
     return values.to(dtype) if dtype.is_floating_point else to_integers(values, dtype)
@@ -200,7 +221,7 @@ def logspace(
 def out_of_ranges(*args: Any, out: Tensor) -> Tensor:
     """Compute `aten::arange.out` and `aten::arange.start_out`."""
     start, end, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
-    values = arange_start_step(start, end, step, dtype=out.dtype)
+    values = arange_start_step(start, end, step, dtype=out.dtype, device=out.device)
     return out.resize_(values.shape).copy_(values)
 
 

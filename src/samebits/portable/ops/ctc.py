@@ -54,8 +54,8 @@ def ctc_loss(
 ) -> tuple[Tensor, Tensor]:
     """Compute `aten::_ctc_loss`: minus the log probability of each target, and of the states at each time."""
     states = _states_of(log_probs, targets, input_lengths, target_lengths, blank)
-    position = torch.arange(states.classes.shape[1]).unsqueeze(0)
-    alpha = torch.full(states.classes.shape, _NEVER, dtype=log_probs.dtype)
+    position = _numbers(states.classes.shape[1], log_probs).unsqueeze(0)
+    alpha = torch.full(states.classes.shape, _NEVER, dtype=log_probs.dtype, device=log_probs.device)
     steps = []
     for time in range(log_probs.shape[0]):
         before = _after(alpha, states.skip, 1) if time else torch.where(position < 2, 0.0, alpha)
@@ -89,15 +89,15 @@ def ctc_loss_backward(
     slopes = torch.mul(torch.sub(unary("exp", log_probs), expected), grad.view(1, -1, 1))
     lost = torch.isinf(neg_log_likelihood).view(1, -1, 1)
     slopes = torch.where(lost, 0.0 if zero_infinity else float("nan"), slopes)
-    time = torch.arange(log_probs.shape[0]).view(-1, 1, 1)
+    time = _numbers(log_probs.shape[0], log_probs).view(-1, 1, 1)
     return torch.where(time < states.inputs.view(1, -1, 1), slopes, 0.0)
 
 
 def _shares(log_probs: Tensor, loss: Tensor, log_alpha: Tensor, states: _States) -> Tensor:
     """Return the probability of each state at each time, given the target: (sample, time, state)."""
-    position = torch.arange(states.classes.shape[1]).unsqueeze(0)
+    position = _numbers(states.classes.shape[1], log_probs).unsqueeze(0)
     ends = (position == states.last.unsqueeze(1)) | (position == states.last.unsqueeze(1) - 1)
-    beta = torch.full(states.classes.shape, _NEVER, dtype=log_probs.dtype)
+    beta = torch.full(states.classes.shape, _NEVER, dtype=log_probs.dtype, device=log_probs.device)
     steps = []
     for time in range(log_probs.shape[0] - 1, -1, -1):
         ending = torch.eq(states.inputs, time + 1).unsqueeze(1)
@@ -141,7 +141,7 @@ def _emitted(log_probs: Tensor, time: int, states: _States) -> Tensor:
 
 def _log_likelihood(log_alpha: Tensor, states: _States) -> Tensor:
     """Return the log probability of ending in the last two states; certain for no label in no time."""
-    samples = torch.arange(log_alpha.shape[0])
+    samples = _numbers(log_alpha.shape[0], log_alpha)
     if not log_alpha.shape[1]:
         return torch.where(states.last == 0, 0.0, _NEVER).to(log_alpha.dtype)
     final = log_alpha[samples, (states.inputs - 1).clamp_(min=0)]
@@ -155,26 +155,32 @@ def _log_likelihood(log_alpha: Tensor, states: _States) -> Tensor:
 
 
 def _states_of(log_probs: Tensor, targets: Tensor, inputs: Lengths, lengths: Lengths, blank: int) -> _States:
-    counts = torch.as_tensor(lengths, dtype=torch.int64)
-    steps = torch.as_tensor(inputs, dtype=torch.int64)
+    device = log_probs.device
+    counts = torch.as_tensor(lengths, dtype=torch.int64, device=device)
+    steps = torch.as_tensor(inputs, dtype=torch.int64, device=device)
     _check(log_probs, steps, counts, blank)
     longest = int(counts.max()) if counts.numel() else 0
-    labels = _padded(targets.to(torch.int64), counts, longest, blank)
-    classes = torch.full((len(counts), 2 * longest + 1), blank, dtype=torch.int64)
+    labels = _padded(targets.to(device, torch.int64), counts, longest, blank)
+    classes = torch.full((len(counts), 2 * longest + 1), blank, dtype=torch.int64, device=device)
     classes[:, 1::2] = labels
-    skip = torch.zeros(classes.shape, dtype=torch.bool)
+    skip = torch.zeros(classes.shape, dtype=torch.bool, device=device)
     skip[:, 3::2] = labels[:, 1:] != labels[:, :-1]
-    exist = torch.arange(2 * longest + 1).unsqueeze(0) <= 2 * counts.unsqueeze(1)
+    exist = _numbers(2 * longest + 1, counts).unsqueeze(0) <= 2 * counts.unsqueeze(1)
     return _States(classes, exist, skip & exist, steps, 2 * counts)
+
+
+def _numbers(count: int, like: Tensor) -> Tensor:
+    """Return 0 … count - 1 on the device of a tensor."""
+    return torch.arange(count, device=like.device)
 
 
 def _padded(targets: Tensor, counts: Tensor, longest: int, blank: int) -> Tensor:
     """Return the labels as (sample, label), from that or from all labels in a row."""
-    position = torch.arange(longest).unsqueeze(0)
+    position = _numbers(longest, counts).unsqueeze(0)
     if targets.dim() == 1:
         starts = (torch.cumsum(counts, 0) - counts).unsqueeze(1)
         inside = (starts + position).clamp_(max=max(len(targets) - 1, 0))
-        labels = targets[inside] if len(targets) else torch.full(inside.shape, blank)
+        labels = targets[inside] if len(targets) else torch.full_like(inside, blank)
     else:
         labels = targets[:, :longest]
     return torch.where(position < counts.unsqueeze(1), labels, blank)

@@ -178,7 +178,7 @@ def linalg_pinv(
         left, values, vh = linalg_svd(self)
         right = vh.mT
     size = values.abs()
-    greatest = as_tensor(as_array(size).max(-1, keepdims=True))
+    greatest = as_tensor(as_array(size.cpu()).max(-1, keepdims=True)).to(size.device)
     bound = _bound(self, atol, rtol, greatest)
     inverse = torch.where(size > bound, torch.reciprocal(values), torch.zeros_like(values))
     scaled = (right * inverse[..., None, :]).reshape(batch.numel(), columns, -1)
@@ -206,12 +206,15 @@ def _scaled(a: Tensor, name: str, rank: int) -> tuple[Tensor, Tensor]:
     if not bool(finite.all()):
         why = "because the input matrix contained non-finite values."
         raise _not_converged(name, int((~finite).nonzero()[0]), rank, why)
-    _, exponents = np.frexp(np.abs(as_array(a)).max((1, 2), initial=0.0))
-    return as_tensor(np.ldexp(as_array(a), -exponents[:, None, None])), as_tensor(exponents)
+    given = as_array(a.cpu())
+    _, exponents = np.frexp(np.abs(given).max((1, 2), initial=0.0))
+    scaled = as_tensor(np.ldexp(given, -exponents[:, None, None])).to(a.device)
+    return scaled, as_tensor(exponents).to(a.device)
 
 
 def _times_power(values: Tensor, exponents: Tensor) -> Tensor:
-    return as_tensor(np.ldexp(as_array(values), as_array(exponents)[:, None]))
+    found = np.ldexp(as_array(values.cpu()), as_array(exponents.cpu())[:, None])
+    return as_tensor(found).to(values.device)
 
 
 def _check_done(failed: Tensor, name: str, rank: int) -> None:
@@ -230,7 +233,7 @@ def _not_converged(name: str, index: int, rank: int, why: str) -> Exception:
 
 def _unit(like: Tensor) -> Tensor:
     n = like.shape[1]
-    return torch.eye(n, dtype=like.dtype).expand(like.shape[0], n, n)
+    return torch.eye(n, dtype=like.dtype, device=like.device).expand(like.shape[0], n, n)
 
 
 def _in_order(rows: Tensor, order: Tensor) -> Tensor:
@@ -241,7 +244,7 @@ def _signs(rows: Tensor) -> Tensor:
     """Return -1 for each row whose first component of the largest magnitude is negative, else 1."""
     if not rows.numel():
         return rows.new_ones(*rows.shape[:2], 1)
-    largest = as_tensor(np.abs(as_array(rows)).argmax(-1))[..., None]
+    largest = as_tensor(np.abs(as_array(rows.cpu())).argmax(-1)).to(rows.device)[..., None]
     return torch.where(rows.gather(2, largest) < 0, -1.0, 1.0).to(rows.dtype)
 
 
@@ -293,19 +296,19 @@ def linalg_matrix_exp(self: Tensor) -> Tensor:
         raise refuse_use("linalg_matrix_exp", f"of {self.dtype} tensors")
     n = self.shape[-1]
     a = self.to(torch.float64).reshape(self.shape[:-2].numel(), n, n)
-    norms = as_array(sum_magnitudes_over(a, 1)).max(1, initial=0.0)
+    norms = as_array(sum_magnitudes_over(a, 1).cpu()).max(1, initial=0.0)
     halvings = np.maximum(np.frexp(np.where(np.isfinite(norms), norms, 0.0))[1], 0)
-    out = _polynomial(as_tensor(np.ldexp(as_array(a), -halvings[:, None, None])))
+    out = _polynomial(as_tensor(np.ldexp(as_array(a.cpu()), -halvings[:, None, None])).to(a.device))
     for turn in range(int(halvings.max(initial=0))):
-        here = as_tensor(halvings > turn)
+        here = as_tensor(halvings > turn).to(a.device)
         out[here] = gemm(out[here], out[here])
-    out[as_tensor(~np.isfinite(norms))] = torch.nan
+    out[as_tensor(~np.isfinite(norms)).to(a.device)] = torch.nan
     return out.reshape(self.shape).to(self.dtype)
 
 
 def _polynomial(a: Tensor) -> Tensor:
     """Return 1 + a (1 + a/2 (1 + a/3 (…)))."""
-    unit = torch.eye(a.shape[-1], dtype=a.dtype)
+    unit = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
     out = unit.expand(a.shape).clone()
     for k in range(_DEGREE, 0, -1):
         out = unit + gemm(a, out) / k

@@ -52,8 +52,8 @@ def normal_of(mean: Tensor | float, std: Tensor | float = 1, *, generator: Any =
     if isinstance(std, torch.Tensor) and std.numel() and not bool((std >= 0).all()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     shape = np.broadcast_shapes(*(tuple(tensor.shape) for tensor in tensors))
-    out = torch.empty(shape, dtype=tensors[0].dtype)
-    work = torch.empty(shape, dtype=compute_dtype(out))
+    out = torch.empty(shape, dtype=tensors[0].dtype, device=tensors[0].device)
+    work = torch.empty(shape, dtype=compute_dtype(out), device=out.device)
     if not needs_values(out):
         return out
     kernels.normal_into(work, next_key(generator), 0.0, 1.0)
@@ -69,7 +69,7 @@ def normal_sized(mean: float, std: float, size: Any, *, generator: Any = None, *
 
 
 def _checked(self: Tensor, name: str, *parameters: float) -> bool:
-    getattr(torch.empty(0, dtype=self.dtype), name)(*parameters, generator=judge())
+    getattr(torch.empty(0, dtype=self.dtype, device="cpu"), name)(*parameters, generator=judge())
     return needs_values(self)
 
 
@@ -90,7 +90,7 @@ def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Any
     """Compute `aten::log_normal_`."""
     if not _checked(self, "log_normal_", mean, std):
         return self
-    work = torch.empty(self.shape, dtype=compute_dtype(self))
+    work = torch.empty(self.shape, dtype=compute_dtype(self), device=self.device)
     kernels.normal_into(work, next_key(generator), mean, std)
     return self.copy_(unary("exp", work))
 
@@ -101,7 +101,7 @@ def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Any
     """Compute `aten::cauchy_`: the quotient of two normal values."""
     if not _checked(self, "cauchy_", median, sigma):
         return self
-    pairs = torch.empty((self.numel(), 2), dtype=compute_dtype(self))
+    pairs = torch.empty((self.numel(), 2), dtype=compute_dtype(self), device=self.device)
     kernels.normal_into(pairs, next_key(generator), 0.0, 1.0)
     return self.copy_(((pairs[:, 1] / pairs[:, 0]) * sigma + median).view(self.shape))
 
@@ -112,9 +112,9 @@ def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
     """Compute `aten::geometric_`: the number of trials up to the first success."""
     if not _checked(self, "geometric_", p):
         return self
-    waits = torch.empty(self.shape, dtype=torch.float64)
+    waits = torch.empty(self.shape, dtype=torch.float64, device=self.device)
     kernels.exponential_into(waits, next_key(generator), 1.0)
-    rate = -unary("log1p", torch.tensor([-p], dtype=torch.float64))
+    rate = -unary("log1p", torch.tensor([-p], dtype=torch.float64, device=self.device))
     return self.copy_((waits / rate).ceil().clamp_(min=1))
 
 
@@ -154,14 +154,14 @@ def _check_multinomial(weights: Tensor, count: int, replacement: bool) -> None:
 
 def _race(rows: Tensor, count: int, generator: Any) -> Tensor:
     """Return the indices of the exponential clocks, of rate `weight` each, that ring first, in order."""
-    waits = torch.empty(rows.shape, dtype=rows.dtype)
+    waits = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device)
     kernels.exponential_into(waits, next_key(generator), 1.0)
     # A clock of rate 0 never rings: it has inf, which comes last.
     return kernels.order(waits / rows)[:, :count].contiguous()
 
 
 def _from_cumulated(rows: Tensor, count: int, generator: Any) -> Tensor:
-    u = torch.empty((rows.shape[0], count), dtype=torch.float64)
+    u = torch.empty((rows.shape[0], count), dtype=torch.float64, device=rows.device)
     kernels.uniform_into(u, next_key(generator), 0.0, 1.0, torch.float64)
     sums = kernels.cumulated(rows.double())
     return torch.searchsorted(sums, u * sums[:, -1:], right=True)
@@ -195,7 +195,7 @@ def rrelu_with_noise(
     x = self.to(compute_dtype(self))
     if not training:
         return torch.where(x > 0, x, x * ((lower + upper) / 2)).to(self.dtype)
-    slopes = torch.empty(self.shape, dtype=x.dtype)
+    slopes = torch.empty(self.shape, dtype=x.dtype, device=x.device)
     if needs_values(slopes):
         kernels.uniform_into(slopes, next_key(generator), lower, upper, x.dtype)
     slopes = torch.where(x <= 0, slopes, torch.ones_like(slopes))
@@ -266,14 +266,14 @@ def sample_dirichlet(self: Tensor, generator: Any = None) -> Tensor:
 def _gamma(alpha: Tensor, key: int) -> Tensor:
     small = alpha < 1
     raised = torch.where(small, alpha + 1, alpha)
-    power = unary("exp", -kernels.exponential_stream(alpha.numel(), key, 1) / alpha)
+    power = unary("exp", -kernels.exponential_stream(alpha, key, 1) / alpha)
     d = raised - 1 / 3
     c = 1 / sqrt(d * 9)
     waiting, turn = (d > 0) & (d < torch.inf), 1
     value = torch.where(d <= 0, torch.nan, torch.where(waiting, torch.zeros_like(d), d))
     while bool(waiting.any()):
-        z = kernels.normal_stream(d.numel(), key, 2 * turn)
-        limit = -kernels.exponential_stream(d.numel(), key, 2 * turn + 1)
+        z = kernels.normal_stream(d, key, 2 * turn)
+        limit = -kernels.exponential_stream(d, key, 2 * turn + 1)
         root = c * z + 1
         v = root * root * root
         log_v = unary("log", torch.where(v > 0, v, torch.ones_like(v)))
@@ -297,7 +297,7 @@ def poisson(self: Tensor, generator: Any = None) -> Tensor:
     rate, key = self.double().reshape(-1), next_key(generator)
     count, time, turn = torch.zeros_like(rate), torch.zeros_like(rate), 1
     while True:
-        time = time + kernels.exponential_stream(rate.numel(), key, turn)
+        time = time + kernels.exponential_stream(rate, key, turn)
         within = time <= rate
         if not bool(within.any()):
             return out.copy_(count.view(self.shape))
@@ -330,7 +330,7 @@ def _rings(clocks: Tensor, limit: Tensor, key: int) -> Tensor:
     drawn, time, turn = torch.zeros_like(clocks), torch.zeros_like(clocks), 1
     while True:
         left = clocks - (turn - 1)
-        time = time + kernels.exponential_stream(clocks.numel(), key, turn) / left
+        time = time + kernels.exponential_stream(clocks, key, turn) / left
         within = (time <= limit) & (left > 0) & (drawn == turn - 1)
         if not bool(within.any()):
             return drawn

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable._registry import declares_handlers, handles
+from samebits.portable._tensors import device_of
 from samebits.portable.kernels.elementwise import UNARY, binary, sqrt, unary, unary_
 
 if TYPE_CHECKING:
@@ -48,11 +49,14 @@ def _pair(self: Tensor | float, other: Tensor | float) -> tuple[Tensor, Tensor]:
     """Return both as tensors of the dtype that torch computes in."""
     dtype = torch.result_type(self, other)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
-    return _as_tensor(self, dtype), _as_tensor(other, dtype)
+    device = device_of(self, other)
+    return _as_tensor(self, dtype, device), _as_tensor(other, dtype, device)
 
 
-def _as_tensor(value: Tensor | float, dtype: torch.dtype) -> Tensor:
-    return value.to(dtype) if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=dtype)
+def _as_tensor(value: Tensor | float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    if isinstance(value, torch.Tensor):
+        return value.to(device, dtype)
+    return torch.tensor(value, dtype=dtype, device=device)
 
 
 def _binary(name: str) -> Callable[[Tensor | float, Tensor | float], Tensor]:
@@ -140,7 +144,9 @@ def pow_scalar(self: Tensor, exponent: float) -> Tensor:
         return torch.pow(self, exponent)
     x = self.to(dtype)
     known = _SIMPLE_POWERS.get(exponent)
-    return known(x) if known is not None else binary("pow", x, torch.tensor(exponent, dtype=dtype))
+    if known is not None:
+        return known(x)
+    return binary("pow", x, torch.tensor(exponent, dtype=dtype, device=x.device))
 
 
 @handles("aten::pow.Tensor_Tensor")

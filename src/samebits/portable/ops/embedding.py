@@ -32,7 +32,7 @@ def embedding_dense_backward(
 
 
 def _table_of(grad: Tensor, index: Tensor, rows: int, left_out: int) -> Tensor:
-    out = torch.zeros((1, rows, grad.shape[1]), dtype=grad.dtype)
+    out = torch.zeros((1, rows, grad.shape[1]), dtype=grad.dtype, device=grad.device)
     if left_out >= 0:
         index = torch.where(index == left_out, -1, index)
     accumulate_(out, index[None, :, None].expand(1, *grad.shape), grad[None], skip=True)
@@ -58,7 +58,8 @@ def embedding_bag(
         raise RuntimeError(f"offsets[-1] is {int(offsets[-1])}, and there are {indices.numel()} indices")
     starts = offsets[:-1] if include_last_offset else offsets
     bags = starts.numel()
-    bag_of = torch.searchsorted(starts, torch.arange(indices.numel()), right=True) - 1
+    position = torch.arange(indices.numel(), device=indices.device)
+    bag_of = torch.searchsorted(starts, position, right=True) - 1
     used = indices != padding_idx
     target = torch.where(used, bag_of, -1)
     sizes = torch.bincount(bag_of[used], minlength=bags) if indices.numel() else torch.zeros_like(starts)
@@ -81,12 +82,13 @@ def _into_bags(out: Tensor, target: Tensor, rows: Tensor, kind: str) -> Tensor:
 
 def _largest(rows: Tensor, indices: Tensor, target: Tensor, bags: int) -> tuple[Tensor, Tensor]:
     """Return the largest of each bag, 0 if empty, and its row of the table: the first of equals, else -1."""
-    columns = rows.shape[1]
-    best = _into_bags(torch.full((1, bags, columns), -torch.inf, dtype=rows.dtype), target, rows, "largest")
+    shape, device = (1, bags, rows.shape[1]), rows.device
+    lowest = torch.full(shape, -torch.inf, dtype=rows.dtype, device=device)
+    best = _into_bags(lowest, target, rows, "largest")
     at = torch.where(target < 0, 0, target)
     hit = (rows == best[at]) & (target >= 0)[:, None]
-    first = torch.full((1, bags, columns), torch.inf, dtype=torch.float64)
-    order = torch.arange(indices.numel()).to(torch.float64)[:, None].expand(hit.shape)
+    first = torch.full(shape, torch.inf, dtype=torch.float64, device=device)
+    order = torch.arange(indices.numel(), device=device).to(torch.float64)[:, None].expand(hit.shape)
     order = torch.where(hit, order, torch.inf)
     first = _into_bags(first, target, order, "smallest")
     has_row = first != torch.inf
@@ -150,7 +152,7 @@ def embedding_bag_dense_backward(
 ) -> Tensor:
     """Compute `aten::_embedding_bag_dense_backward`."""
     if mode == _MAX:
-        out = torch.zeros((1, num_weights, grad.shape[1]), dtype=grad.dtype)
+        out = torch.zeros((1, num_weights, grad.shape[1]), dtype=grad.dtype, device=grad.device)
         return accumulate_(out, maximum_indices[None].to(torch.int64), grad[None], skip=True)[0]
     rows = _rows_of(grad, offset2bag, bag_size if mode == _MEAN else None, None)
     flat = indices.to(torch.int64)

@@ -57,8 +57,8 @@ def _fake(x: Tensor, grid: _Grid) -> tuple[Tensor, Tensor]:
     return grid.values(integers).to(x.dtype), grid.is_within(integers)
 
 
-def _number(value: float | Tensor) -> Tensor:
-    return torch.as_tensor(value).reshape(-1)[:1].to(torch.float32).reshape(())
+def _number(value: float | Tensor, like: Tensor) -> Tensor:
+    return torch.as_tensor(value, device=like.device).reshape(-1)[:1].to(torch.float32).reshape(())
 
 
 def _along(values: Tensor, x: Tensor, axis: int) -> Tensor:
@@ -72,7 +72,8 @@ def per_tensor(
     self: Tensor, scale: float, zero_point: int, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor]:
     """Compute `aten::fake_quantize_per_tensor_affine_cachemask`: the values, and which are in range."""
-    return _fake(self, _Grid(_number(scale), torch.tensor(zero_point), quant_min, quant_max))
+    zero = torch.tensor(zero_point, device=self.device)
+    return _fake(self, _Grid(_number(scale, self), zero, quant_min, quant_max))
 
 
 @handles("aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
@@ -89,7 +90,7 @@ def per_tensor_of_tensors(
     if not bool(fake_quant_enabled.reshape(-1)[0]):
         return self.clone(), torch.ones_like(self, dtype=torch.bool)
     zero = zero_point.reshape(-1)[0].to(torch.int64)
-    return _fake(self, _Grid(_number(scale), zero, quant_min, quant_max))
+    return _fake(self, _Grid(_number(scale, self), zero, quant_min, quant_max))
 
 
 @handles("aten::fake_quantize_per_channel_affine_cachemask")
@@ -114,8 +115,8 @@ def learnable_per_tensor(
 ) -> Tensor:
     """Compute `aten::_fake_quantize_learnable_per_tensor_affine`: the zero point is rounded first."""
     del grad_factor
-    zero = _rounded(_number(zero_point), quant_min, quant_max)
-    return _fake(self, _Grid(_number(scale), zero, quant_min, quant_max))[0]
+    zero = _rounded(_number(zero_point, self), quant_min, quant_max)
+    return _fake(self, _Grid(_number(scale, self), zero, quant_min, quant_max))[0]
 
 
 @handles("aten::_fake_quantize_learnable_per_channel_affine")
@@ -146,8 +147,8 @@ def learnable_per_tensor_backward(
     grad_factor: float = 1.0,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute `aten::_fake_quantize_learnable_per_tensor_affine_backward`; torch rounds halves up here."""
-    zero = (_number(zero_point) + 0.5).clamp(quant_min, quant_max).to(torch.int64)
-    grid = _Grid(_number(scale), zero, quant_min, quant_max)
+    zero = (_number(zero_point, self) + 0.5).clamp(quant_min, quant_max).to(torch.int64)
+    grid = _Grid(_number(scale, self), zero, quant_min, quant_max)
     of_x, of_scale, of_zero = _gradients(grad, self, grid, grad_factor)
     sums = (sum_over(of_scale, None), sum_over(of_zero, None))
     return of_x, sums[0].reshape(1).to(scale.dtype), sums[1].reshape(1).to(zero_point.dtype)

@@ -58,20 +58,28 @@ def fft_c2r(self: Tensor, dim: Sequence[int], normalization: int, last_dim_size:
 
 @handles("aten::fft_fftfreq")
 @rounds_itself
-def fft_fftfreq(n: int, d: float = 1.0, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+def fft_fftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
     """Compute `aten::fft_fftfreq`: whole numbers, rounded to the dtype, times one number."""
-    return _frequencies([*range((n + 1) // 2), *range(-(n // 2), 0)], n, d, dtype)
+    return _frequencies([*range((n + 1) // 2), *range(-(n // 2), 0)], n, d, **options)
 
 
 @handles("aten::fft_rfftfreq")
 @rounds_itself
-def fft_rfftfreq(n: int, d: float = 1.0, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
+def fft_rfftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
     """Compute `aten::fft_rfftfreq`, the first half of these."""
-    return _frequencies(range(n // 2 + 1), n, d, dtype)
+    return _frequencies(range(n // 2 + 1), n, d, **options)
 
 
-def _frequencies(numbers: Sequence[int], n: int, d: float, dtype: torch.dtype | None) -> Tensor:
-    indices = torch.tensor(numbers, dtype=torch.int64)
+def _frequencies(
+    numbers: Sequence[int],
+    n: int,
+    d: float,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+    **_: Any,
+) -> Tensor:
+    indices = torch.tensor(numbers, dtype=torch.int64, device=device)
     return indices.to(dtype or torch.get_default_dtype()).mul(1.0 / (n * d))
 
 

@@ -58,7 +58,8 @@ def grid_sampler_backward(
 def _spread(shares: list[Tensor], targets: list[Tensor], input: Tensor) -> Tensor:
     """Add the shares up in ascending order of the samples, each sample's corners in order."""
     batch, channels = input.shape[:2]
-    out = torch.zeros((batch * channels, input.shape[2:].numel(), 1), dtype=input.dtype)
+    shape = (batch * channels, input.shape[2:].numel(), 1)
+    out = torch.zeros(shape, dtype=input.dtype, device=input.device)
     src = torch.stack(shares, -1).reshape(batch * channels, -1, 1)
     index = torch.stack(targets, -1).reshape(batch, 1, -1).expand(-1, channels, -1).reshape(src.shape)
     return accumulate_(out, index, src, skip=True).reshape(input.shape)
@@ -77,6 +78,6 @@ def affine_grid_generator(theta: Tensor, size: list[int], align_corners: bool) -
 
 def _spaced(n: int, *, align: bool, like: Tensor) -> Tensor:
     if n <= 1:
-        return torch.zeros(n, dtype=like.dtype)
-    coordinates = linspace(-1, 1, n, dtype=like.dtype)
+        return torch.zeros(n, dtype=like.dtype, device=like.device)
+    coordinates = linspace(-1, 1, n, dtype=like.dtype, device=like.device)
     return coordinates if align else coordinates * (n - 1) / n

@@ -88,7 +88,7 @@ def _edges(x: Tensor, bins: int, given: Range) -> Tensor:
         raise RuntimeError(f"histogram from {low} to {high}: a finite range was expected")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return linspace(low, high, bins + 1, dtype=x.dtype)
+    return linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
 
 
 def _counted(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: bool) -> Tensor:
@@ -118,8 +118,8 @@ def _counted(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, den
 
 def _places(points: Tensor, edges: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Return which points are in a bin, and the number of that bin, row-major over the dimensions."""
-    inside = torch.ones(points.shape[0], dtype=torch.bool)
-    place = torch.zeros(points.shape[0], dtype=torch.int64)
+    inside = torch.ones(points.shape[0], dtype=torch.bool, device=points.device)
+    place = torch.zeros(points.shape[0], dtype=torch.int64, device=points.device)
     for column, one in zip(points.unbind(1), edges, strict=True):
         at = torch.searchsorted(one, column.contiguous(), right=True) - 1
         at = at.clamp(max=one.numel() - 2)  # the last edge belongs to the last bin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -27,10 +27,13 @@ Taps = tuple[torch.Tensor, torch.Tensor]
 
 
 @functools.lru_cache(maxsize=256)
-def _taps(kind: str, size: int, outputs: int, align: bool, scale: float | None, is_f64: bool) -> Taps:
+def _taps(
+    kind: str, side: tuple[int, int], align: bool, scale: float | None, is_f64: bool, device: torch.device
+) -> Taps:
+    """Return the taps along one dimension: `side` is its size and the number of outputs."""
     real = np.float64 if is_f64 else np.float32
-    index, weight = interpolation_taps(kind, size, outputs, align=align, scale=scale, real=real)
-    return as_tensor(index), as_tensor(weight)
+    index, weight = interpolation_taps(kind, *side, align=align, scale=scale, real=real)
+    return as_tensor(index).to(device), as_tensor(weight).to(device)
 
 
 def _along(x: Tensor, dim: int, taps: Taps) -> Tensor:
@@ -54,13 +57,14 @@ def _back_along(grad: Tensor, dim: int, taps: Taps, size: int) -> Tensor:
 
 
 def _all_taps(
-    kind: str, sizes: Sizes, outputs: Sizes, how: tuple[bool, Sequence[float | None]], dtype: Any
+    kind: str, sizes: Sizes, outputs: Sizes, how: tuple[bool, Sequence[float | None]], like: Tensor
 ) -> list[Taps]:
     align, scales = how
     scales = [*scales, *[None] * (len(sizes) - len(scales))]
-    is_f64 = dtype == torch.float64
+    is_f64, device = like.dtype == torch.float64, like.device
     return [
-        _taps(kind, *side, align, scale, is_f64) for *side, scale in zip(sizes, outputs, scales, strict=True)
+        _taps(kind, (size, count), align, scale, is_f64, device)
+        for size, count, scale in zip(sizes, outputs, scales, strict=True)
     ]
 
 
@@ -73,7 +77,7 @@ def _make(
         if not is_real(self, name):  # torch rounds to bytes, with other weights on other instruction sets
             raise refuse_use(name, f"of {self.dtype} tensors")
         how = align_corners, [*scales, *named.values()]
-        every = _all_taps(kind, self.shape[-n:], output_size, how, self.dtype)
+        every = _all_taps(kind, self.shape[-n:], output_size, how, self)
         out = self
         for dim in reversed(range(n)):
             out = _along(out, out.dim() - n + dim, every[dim])
@@ -88,9 +92,8 @@ def _make(
         **named: float | None,
     ) -> Tensor:
         sizes = input_size[-n:]
-        every = _all_taps(
-            kind, sizes, output_size, (align_corners, [*scales, *named.values()]), grad_output.dtype
-        )
+        how = align_corners, [*scales, *named.values()]
+        every = _all_taps(kind, sizes, output_size, how, grad_output)
         grad = grad_output
         for dim in range(n):
             grad = _back_along(grad, grad.dim() - n + dim, every[dim], sizes[dim])
@@ -107,13 +110,15 @@ def _make(
     return upsample, backward, by_factors
 
 
-def _nearest_index(size: int, outputs: int, scale: float | None, shift: float) -> Tensor:
+def _nearest_index(
+    size: int, outputs: int, scale: float | None, shift: float, device: torch.device
+) -> Tensor:
     real = np.float32
     at = np.arange(outputs).astype(real) + real(shift)
     index = np.floor(at * scale_of(size, outputs, align=False, scale=scale, real=real)).astype(np.int64)
     if outputs in (size, 2 * size) and not shift:
         index = np.arange(outputs) * size // outputs
-    return as_tensor(np.minimum(index, size - 1))
+    return as_tensor(np.minimum(index, size - 1)).to(device)
 
 
 def spread_planes(grad: Tensor, indices: list[Tensor], sizes: Sizes) -> Tensor:
@@ -125,11 +130,11 @@ def spread_planes(grad: Tensor, indices: list[Tensor], sizes: Sizes) -> Tensor:
         sizes: of the input, all dimensions.
     """
     n = len(indices)
-    flat = torch.zeros((), dtype=torch.int64)
+    flat = torch.zeros((), dtype=torch.int64, device=grad.device)
     for index, size in zip(indices, sizes[-n:], strict=True):
         flat = flat[..., None] * size + index
     planes, inside = torch.Size(sizes[:-n]).numel(), torch.Size(sizes[-n:]).numel()
-    out = torch.zeros((planes, inside, 1), dtype=grad.dtype)
+    out = torch.zeros((planes, inside, 1), dtype=grad.dtype, device=grad.device)
     if grad.numel():
         accumulate_(out, flat.reshape(1, -1, 1).expand(planes, -1, 1), grad.reshape(planes, -1, 1))
     return out.reshape(tuple(sizes))
@@ -146,7 +151,8 @@ def _make_nearest_backward(n: int, shift: float) -> Callable[..., Tensor]:
         factors = [*scales, *named.values()]
         factors += [None] * (n - len(factors))
         sides = zip(input_size[-n:], output_size, factors, strict=True)
-        return spread_planes(grad_output, [_nearest_index(*side, shift) for side in sides], input_size)
+        indices = [_nearest_index(*side, shift, grad_output.device) for side in sides]
+        return spread_planes(grad_output, indices, input_size)
 
     return backward
 
@@ -172,19 +178,22 @@ def _upsampling() -> Table:
     return handlers
 
 
-def _reflected(size: int, before: int, after: int) -> Tensor:
-    at = (torch.arange(size + before + after) - before).abs()
+def _reflected(size: int, before: int, after: int, device: torch.device) -> Tensor:
+    at = (torch.arange(size + before + after, device=device) - before).abs()
     return torch.where(at >= size, 2 * (size - 1) - at, at)
 
 
-def _replicated(size: int, before: int, after: int) -> Tensor:
-    return (torch.arange(size + before + after) - before).clamp(0, size - 1)
+def _replicated(size: int, before: int, after: int, device: torch.device) -> Tensor:
+    return (torch.arange(size + before + after, device=device) - before).clamp(0, size - 1)
 
 
-def _make_padding_gradient(n: int, index: Callable[[int, int, int], Tensor]) -> Callable[..., Tensor]:
+def _make_padding_gradient(
+    n: int, index: Callable[[int, int, int, torch.device], Tensor]
+) -> Callable[..., Tensor]:
     def backward(grad_output: Tensor, self: Tensor, padding: Sequence[int]) -> Tensor:
         pairs = [padding[2 * d : 2 * d + 2] for d in range(n)][::-1]
-        indices = [index(size, *pair) for size, pair in zip(self.shape[-n:], pairs, strict=True)]
+        sides = zip(self.shape[-n:], pairs, strict=True)
+        indices = [index(size, *pair, grad_output.device) for size, pair in sides]
         return spread_planes(grad_output, indices, self.shape)
 
     return backward
@@ -192,13 +201,16 @@ def _make_padding_gradient(n: int, index: Callable[[int, int, int], Tensor]) -> 
 
 @handles("aten::_pack_padded_sequence")
 def pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
-    """Compute `aten::_pack_padded_sequence`: at each step the sequences that reach it; only moves data."""
+    """Compute `aten::_pack_padded_sequence`: at each step the sequences that reach it; only moves data.
+
+    The lengths are in CPU memory, as are the numbers of sequences that are returned.
+    """
     steps = input.transpose(0, 1) if batch_first else input
     if bool((lengths[1:] > lengths[:-1]).any()) or bool((lengths <= 0).any()):
         raise RuntimeError("lengths of packed sequences must be positive and in descending order")
     sizes = [int((lengths > step).sum()) for step in range(int(lengths[0]))]
     data = torch.cat([steps[step, :size] for step, size in enumerate(sizes)])
-    return data, torch.tensor(sizes, dtype=torch.int64)
+    return data, torch.tensor(sizes, dtype=torch.int64, device="cpu")
 
 
 @declares_handlers

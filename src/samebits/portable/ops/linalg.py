@@ -101,10 +101,10 @@ def linalg_lu_factor_ex(
 def _order(pivots: Tensor, rows: int) -> Tensor:
     """Return the row of the matrix at each position after the swaps: (batch, rows)."""
     order = np.tile(np.arange(rows), (pivots.shape[0], 1))
-    for matrix, swaps in zip(order, as_array(pivots), strict=True):
+    for matrix, swaps in zip(order, as_array(pivots.cpu()), strict=True):
         for k, one in enumerate(swaps):
             matrix[[k, one - 1]] = matrix[[one - 1, k]]
-    return as_tensor(order)
+    return as_tensor(order).to(pivots.device)
 
 
 @handles("aten::linalg_lu_solve")
@@ -146,12 +146,14 @@ def linalg_solve_ex(
 def linalg_inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """Compute `aten::linalg_inv_ex`: the solution for the unit matrix."""
     factors, pivots, info = linalg_lu_factor_ex(A, check_errors=check_errors)
-    return linalg_lu_solve(factors, pivots, torch.eye(A.shape[-1], dtype=A.dtype).expand(A.shape)), info
+    unit = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape)
+    return linalg_lu_solve(factors, pivots, unit), info
 
 
 def _sign(pivots: Tensor, dtype: torch.dtype) -> Tensor:
-    swaps = (pivots != torch.arange(1, pivots.shape[-1] + 1)).to(torch.int64).sum(-1)
-    return torch.where(swaps % 2 == 0, torch.ones((), dtype=dtype), -1.0)
+    unmoved = torch.arange(1, pivots.shape[-1] + 1, device=pivots.device)
+    swaps = (pivots != unmoved).to(torch.int64).sum(-1)
+    return torch.where(swaps % 2 == 0, torch.ones((), dtype=dtype, device=pivots.device), -1.0)
 
 
 def _factors_of_determinant(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -190,11 +192,13 @@ def lu_unpack(
     least, empty = min(rows, columns), LU_data.new_empty(0)
     lower, upper, swaps = empty, empty, empty
     if unpack_data:
-        lower = LU_data[..., :, :least].tril(-1) + torch.eye(rows, least, dtype=LU_data.dtype)
+        unit = torch.eye(rows, least, dtype=LU_data.dtype, device=LU_data.device)
+        lower = LU_data[..., :, :least].tril(-1) + unit
         upper = LU_data[..., :least, :].triu()
     if unpack_pivots:
         order = _order(LU_pivots.reshape(-1, LU_pivots.shape[-1]), rows)
-        swaps = torch.eye(rows, dtype=LU_data.dtype)[order].transpose(1, 2)
+        unit = torch.eye(rows, dtype=LU_data.dtype, device=LU_data.device)
+        swaps = unit[order].transpose(1, 2)
         swaps = swaps.reshape(*LU_pivots.shape[:-1], rows, rows).contiguous()
     return swaps, lower, upper
 
@@ -217,7 +221,7 @@ def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
 @handles("aten::cholesky_inverse")
 def cholesky_inverse(self: Tensor, upper: bool = False) -> Tensor:
     """Compute `aten::cholesky_inverse`."""
-    unit = torch.eye(self.shape[-1], dtype=self.dtype).expand(self.shape)
+    unit = torch.eye(self.shape[-1], dtype=self.dtype, device=self.device).expand(self.shape)
     return cholesky_solve(unit, self, upper)
 
 

@@ -186,7 +186,7 @@ def nll_loss_forward(
     """Compute `aten::nll_loss_forward`, and for images: classes are dimension 1, or 0 for a single sample."""
     classes = min(1, self.dim() - 1)
     labels, counted = _labels(target, self.shape[classes], ignore_index)
-    nothing = torch.zeros((), dtype=self.dtype)
+    nothing = torch.zeros((), dtype=self.dtype, device=self.device)
     weights = torch.where(counted, _weight_of(weight, labels, self), nothing)
     picked = torch.gather(self, classes, labels.unsqueeze(classes)).squeeze(classes)
     values = torch.where(counted, torch.neg(torch.mul(weights, picked)), nothing)
@@ -210,7 +210,7 @@ def nll_loss_backward(
     classes = min(1, self.dim() - 1)
     labels, counted = _labels(target, self.shape[classes], ignore_index)
     grad = torch.div(grad_output, total_weight) if reduction == MEAN else grad_output
-    nothing = torch.zeros((), dtype=self.dtype)
+    nothing = torch.zeros((), dtype=self.dtype, device=self.device)
     values = torch.where(counted, torch.neg(torch.mul(_weight_of(weight, labels, self), grad)), nothing)
     out = torch.zeros_like(self, memory_format=torch.contiguous_format)
     return out.scatter_(classes, labels.unsqueeze(classes), values.unsqueeze(classes))
@@ -228,7 +228,7 @@ def _labels(target: Tensor, classes: int, ignore_index: int) -> tuple[Tensor, Te
 
 def _weight_of(weight: Tensor | None, labels: Tensor, like: Tensor) -> Tensor:
     if weight is None:
-        return torch.ones((), dtype=like.dtype).expand(labels.shape)
+        return torch.ones((), dtype=like.dtype, device=like.device).expand(labels.shape)
     return weight[labels]
 
 
@@ -335,7 +335,7 @@ def _label_lists(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         raise RuntimeError("target out of range")
     labels = torch.where(listed, lists, 0)
     is_target = torch.zeros_like(lists, dtype=torch.bool)
-    rows = torch.arange(lists.shape[0]).unsqueeze(1).expand_as(lists)
+    rows = torch.arange(lists.shape[0], device=lists.device).unsqueeze(1).expand_as(lists)
     is_target[rows[listed], labels[listed]] = True
     return labels, is_target
 

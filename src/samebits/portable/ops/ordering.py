@@ -176,10 +176,10 @@ def nanmedian_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
 def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
     """Compute `aten::mode`: the smallest of the most frequent values, and its last position."""
     if not self.dim():
-        return self.clone(), torch.zeros((), dtype=torch.int64)
+        return self.clone(), torch.zeros((), dtype=torch.int64, device=self.device)
     values, indices = sort(self, dim)
     values, indices = values.movedim(dim, -1), indices.movedim(dim, -1)
-    position = torch.arange(values.shape[-1]).expand(values.shape)
+    position = torch.arange(values.shape[-1], device=values.device).expand(values.shape)
     fresh = torch.ones_like(values, dtype=torch.bool)
     fresh[..., 1:] = values[..., 1:] != values[..., :-1]
     starts = torch.cummax(torch.where(fresh, position, 0), -1)[0]
@@ -230,7 +230,7 @@ def unique_consecutive(
 def _picked(x: Tensor, dim: int, keepdim: bool, choose: Callable[[Tensor], Tensor]) -> Pair:
     """Return the elements of the sorted input at the chosen positions, and their former positions."""
     if not x.dim():
-        return x.clone(), torch.zeros((), dtype=torch.int64)
+        return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
     values, indices = sort(x, dim)
     chosen = choose(values)
     value, index = values.gather(dim, chosen), indices.gather(dim, chosen)
@@ -250,7 +250,8 @@ def _middle(values: Tensor, dim: int, *, nan_counts: bool) -> Tensor:
 
 
 def _nothing(x: Tensor) -> Tensor:
-    return torch.full((), float("nan") if x.is_floating_point() else torch.iinfo(x.dtype).min, dtype=x.dtype)
+    value = float("nan") if x.is_floating_point() else torch.iinfo(x.dtype).min
+    return torch.full((), value, dtype=x.dtype, device=x.device)
 
 
 def _positive(x: Tensor) -> Tensor:

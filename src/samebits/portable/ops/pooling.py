@@ -23,7 +23,10 @@ Sizes = Sequence[int]
 
 
 @functools.lru_cache(maxsize=1024)
-def _windows(size: int, kernel: int, stride: int, pad: int, ceil: bool, with_pad: bool) -> Windows:
+def _windows(
+    size: int, kernel: int, stride: int, pad: int, how: tuple[bool, bool], device: torch.device
+) -> Windows:
+    ceil, with_pad = how
     outputs = (size + 2 * pad - kernel + (stride - 1 if ceil else 0)) // stride + 1
     if ceil and (outputs - 1) * stride >= size + pad:
         outputs -= 1
@@ -31,21 +34,19 @@ def _windows(size: int, kernel: int, stride: int, pad: int, ceil: bool, with_pad
     ends = [min(start + kernel, size + pad) for start in starts]
     inside = [(max(start, 0), min(end, size)) for start, end in zip(starts, ends, strict=True)]
     spans = zip(starts, ends, strict=True) if with_pad else inside
-    return _to_windows(size, inside, [end - start for start, end in spans])
+    return _to_windows(size, inside, [end - start for start, end in spans], device)
 
 
 @functools.lru_cache(maxsize=1024)
-def _adaptive(size: int, outputs: int) -> Windows:
+def _adaptive(size: int, outputs: int, device: torch.device) -> Windows:
     inside = [(o * size // outputs, -(-(o + 1) * size // outputs)) for o in range(outputs)]
-    return _to_windows(size, inside, [end - start for start, end in inside])
+    return _to_windows(size, inside, [end - start for start, end in inside], device)
 
 
-def _to_windows(size: int, inside: list[tuple[int, int]], counts: list[int]) -> Windows:
+def _to_windows(size: int, inside: list[tuple[int, int]], counts: list[int], device: torch.device) -> Windows:
     first, end = ([bounds[i] for bounds in inside] for i in (0, 1))
-    return Windows(
-        size,
-        *(torch.tensor(values, dtype=torch.int64) for values in (first, end, [max(1, c) for c in counts])),
-    )
+    columns = (first, end, [max(1, c) for c in counts])
+    return Windows(size, *(torch.tensor(values, dtype=torch.int64, device=device) for values in columns))
 
 
 def _all(values: Sizes | int, dims: int) -> list[int]:
@@ -58,7 +59,7 @@ def _pool_dims(
 ) -> tuple[Windows, ...]:
     n = len(kernel)
     sides = zip(self.shape[-n:], kernel, _all(stride or kernel, n), _all(padding, n), strict=True)
-    dims = tuple(_windows(size, k, s, p, *how) for size, k, s, p in sides)
+    dims = tuple(_windows(size, k, s, p, how, self.device) for size, k, s, p in sides)
     if any(d.first.numel() < 1 for d in dims):
         raise RuntimeError(
             f"pooling of {tuple(self.shape)} with kernel {tuple(kernel)}: the output would be empty"
@@ -67,7 +68,7 @@ def _pool_dims(
 
 
 def _three(dims: tuple[Windows, ...]) -> tuple[Windows, ...]:
-    return (_adaptive(1, 1),) * (3 - len(dims)) + dims
+    return (_adaptive(1, 1, dims[0].first.device),) * (3 - len(dims)) + dims
 
 
 def _mean(self: Tensor, dims: tuple[Windows, ...], divisor: int | None) -> Tensor:
@@ -120,11 +121,13 @@ def _make_avg_pool(n: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor]
 
 def _make_adaptive(n: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     def adaptive_avg_pool(self: Tensor, output_size: Sizes) -> Tensor:
-        dims = tuple(_adaptive(*pair) for pair in zip(self.shape[-n:], _all(output_size, n), strict=True))
+        pairs = zip(self.shape[-n:], _all(output_size, n), strict=True)
+        dims = tuple(_adaptive(*pair, self.device) for pair in pairs)
         return _mean(self, dims, None)
 
     def adaptive_avg_pool_backward(grad_output: Tensor, self: Tensor) -> Tensor:
-        dims = tuple(_adaptive(*pair) for pair in zip(self.shape[-n:], grad_output.shape[-n:], strict=True))
+        pairs = zip(self.shape[-n:], grad_output.shape[-n:], strict=True)
+        dims = tuple(_adaptive(*pair, self.device) for pair in pairs)
         return _spread(grad_output, self, dims, None)
 
     return adaptive_avg_pool, adaptive_avg_pool_backward
@@ -133,7 +136,8 @@ def _make_adaptive(n: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor]
 def _into_planes(values: Tensor, indices: Tensor, shape: torch.Size, n: int, kind: str) -> Tensor:
     """Return planes that take in values at the flat indices of their planes."""
     planes = shape[: len(shape) - n].numel()
-    out = torch.zeros((planes, shape[len(shape) - n :].numel(), 1), dtype=values.dtype)
+    places = shape[len(shape) - n :].numel()
+    out = torch.zeros((planes, places, 1), dtype=values.dtype, device=values.device)
     if values.numel():
         accumulate_(out, indices.reshape(planes, -1, 1), values.reshape(planes, -1, 1), kind)
     return out.reshape(shape)
@@ -186,19 +190,20 @@ def _starts(sample: Tensor, size: int, kernel: int, outputs: int) -> Tensor:
     """Return where windows start, as (planes, outputs); the last one ends with the plane."""
     last = size - kernel
     if outputs == 1:
-        return torch.full((sample.shape[0], 1), last)
-    step = torch.tensor(last, dtype=sample.dtype) / (outputs - 1)
-    at = torch.arange(outputs).to(sample.dtype)
+        return torch.full((sample.shape[0], 1), last, device=sample.device)
+    step = torch.tensor(last, dtype=sample.dtype, device=sample.device) / (outputs - 1)
+    at = torch.arange(outputs, device=sample.device).to(sample.dtype)
     starts = ((at + sample[:, None]) * step).to(torch.int64) - (sample * step).to(torch.int64)[:, None]
     starts[:, -1] = last
     return starts
 
 
 def _largest(planes: Tensor, starts: list[Tensor], sizes: Sizes, kernel: list[int]) -> tuple[Tensor, Tensor]:
-    best = torch.full((), -torch.inf, dtype=planes.dtype)
-    where = torch.zeros((), dtype=torch.int64)
+    device = planes.device
+    best = torch.full((), -torch.inf, dtype=planes.dtype, device=device)
+    where = torch.zeros((), dtype=torch.int64, device=device)
     for offset in range(math.prod(kernel)):
-        flat, rest = torch.zeros((planes.shape[0], 1), dtype=torch.int64), offset
+        flat, rest = torch.zeros((planes.shape[0], 1), dtype=torch.int64, device=device), offset
         steps: list[int] = []
         for k in reversed(kernel):
             steps.insert(0, rest % k)

@@ -72,7 +72,7 @@ def work_like(out: Tensor, dtype: torch.dtype) -> Tensor:
     """Return `out` itself where a kernel can fill it, else a tensor that `store` copies from."""
     if out.dtype == dtype and out.is_contiguous() and not out.is_neg():
         return out
-    return torch.empty(out.shape, dtype=dtype)
+    return torch.empty(out.shape, dtype=dtype, device=out.device)
 
 
 def store(out: Tensor, values: Tensor) -> Tensor:
@@ -85,14 +85,15 @@ def store(out: Tensor, values: Tensor) -> Tensor:
 def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Any = None) -> Tensor:
     """Compute `aten::uniform_`."""
     if not -30_000 <= from_ <= to <= 30_000:  # which no dtype would refuse
-        torch.empty(0, dtype=self.dtype).uniform_(from_, to, generator=judge())
+        torch.empty(0, dtype=self.dtype, device="cpu").uniform_(from_, to, generator=judge())
     if not needs_values(self):
         return self
     work = work_like(self, compute_dtype(self))
     kernels.uniform_into(work, next_key(generator), from_, to, self.dtype)
     if work.dtype == self.dtype:
         return store(self, work)
-    rounded, low, high = work.to(self.dtype), *torch.tensor([from_, to], dtype=torch.float32).to(self.dtype)
+    bounds = torch.tensor([from_, to], dtype=torch.float32, device=self.device)
+    rounded, low, high = work.to(self.dtype), *bounds.to(self.dtype)
     return self.copy_(torch.where(rounded >= high, low, rounded))
 
 
@@ -172,7 +173,7 @@ def random_to_(self: Tensor, to: int, *, generator: Any = None) -> Tensor:
 @rounds_itself
 def random_from_(self: Tensor, from_: int, to: int | None, *, generator: Any = None) -> Tensor:
     """Compute `aten::random_.from`."""
-    torch.empty(0, dtype=self.dtype).random_(from_, to, generator=judge())
+    torch.empty(0, dtype=self.dtype, device="cpu").random_(from_, to, generator=judge())
     to = _last(self.dtype) + 1 if to is None else to
     return _integers(self, from_, to - from_, generator)
 

@@ -210,7 +210,8 @@ def _converted(x: Tensor, dtype: torch.dtype | None) -> Tensor:
 
 def power(x: Tensor, exponent: float) -> Tensor:
     """Return every element to the same power."""
-    return elementwise.binary("pow", x, torch.full((), exponent, dtype=x.dtype).expand_as(x))
+    exponents = torch.full((), exponent, dtype=x.dtype, device=x.device).expand_as(x)
+    return elementwise.binary("pow", x, exponents)
 
 
 def _euclidean(x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
@@ -311,15 +312,15 @@ def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor
 @handles("aten::_pdist_forward")
 def pdist_forward(self: Tensor, p: float = 2.0) -> Tensor:
     """Compute `aten::_pdist_forward`: rows i < j, in the order of i, then j."""
-    first, second = torch.triu_indices(self.shape[0], self.shape[0], 1)
+    first, second = torch.triu_indices(self.shape[0], self.shape[0], 1, device=self.device)
     return vector_norm(torch.sub(self[first], self[second]), p, -1)
 
 
 @handles("aten::_pdist_backward")
 def pdist_backward(grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
     """Compute `aten::_pdist_backward` as if all pairs had been measured, with 0 for a row and itself."""
-    first, second = torch.triu_indices(self.shape[0], self.shape[0], 1)
-    full = torch.zeros((2, self.shape[0], self.shape[0]), dtype=self.dtype)
+    first, second = torch.triu_indices(self.shape[0], self.shape[0], 1, device=self.device)
+    full = torch.zeros((2, self.shape[0], self.shape[0]), dtype=self.dtype, device=self.device)
     for square, values in zip(full, (grad, pdist), strict=True):
         square[first, second] = values
         square[second, first] = values

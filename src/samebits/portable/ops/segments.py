@@ -56,13 +56,13 @@ def _segments(data: Tensor, lengths: Tensor | None, offsets: Tensor | None, axis
     if offsets is None:
         if lengths is None:
             raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-        starts = torch.zeros((*lengths.shape[:-1], 1), dtype=torch.int64)
+        starts = torch.zeros((*lengths.shape[:-1], 1), dtype=torch.int64, device=lengths.device)
         bounds = torch.cat([starts, lengths.to(torch.int64).cumsum(-1)], -1)
     else:
         bounds = offsets.to(torch.int64)
     batch = math.prod(data.shape[:axis])
     bounds = bounds.reshape(batch, bounds.shape[-1])
-    position = torch.arange(data.shape[axis]).expand(batch, -1).contiguous()
+    position = torch.arange(data.shape[axis], device=data.device).expand(batch, -1).contiguous()
     segment = torch.searchsorted(bounds.contiguous(), position, right=True) - 1
     segment = torch.where(position < bounds[:, -1:], segment, -1)
     return _Segments(segment, bounds.diff(dim=-1), math.prod(data.shape[axis + 1 :]))
@@ -125,7 +125,8 @@ def segment_reduce_backward(
 def _of_extremes(segments: _Segments, grad: Tensor, best: Tensor, data: Tensor) -> Tensor:
     """Return the gradient of the elements that are the extreme: each has an equal share."""
     chosen = ((data == best) | data.isnan()) & (segments.index() >= 0)
-    shares = torch.zeros((*segments.counts.shape, segments.columns), dtype=data.dtype)
+    shape = (*segments.counts.shape, segments.columns)
+    shares = torch.zeros(shape, dtype=data.dtype, device=data.device)
     accumulate_(shares, segments.index(), chosen.to(data.dtype), skip=True)
     return torch.where(chosen, grad / segments.spread(shares), 0)
 

@@ -37,7 +37,7 @@ class Entries(NamedTuple):
 
     def keys(self) -> Tensor:
         """Return a number for the index of each entry: row-major over the sparse dimensions."""
-        key = torch.zeros(self.indices.shape[1], dtype=torch.int64)
+        key = torch.zeros(self.indices.shape[1], dtype=torch.int64, device=self.indices.device)
         for line, size in zip(self.indices, self.sizes, strict=True):
             key = key * size + line
         return key
@@ -63,7 +63,7 @@ def entries_of(tensor: Tensor, op: str) -> Entries:
     if starts.dim() > 1:
         raise refuse_use(op, f"of a batch of {tensor.layout} tensors")
     counts = starts.to(torch.int64).diff()
-    lines = torch.repeat_interleave(torch.arange(counts.numel()), counts)
+    lines = torch.repeat_interleave(torch.arange(counts.numel(), device=counts.device), counts)
     index = torch.stack([lines, others] if by_rows else [others, lines])
     return Entries(index, tensor.values(), tensor.shape[:2], coalesced=by_rows)
 
@@ -75,7 +75,8 @@ def coalesce(self: Tensor) -> Tensor:
         return self
     entries = entries_of(self, "_coalesce")
     keys, row_of = torch.unique(entries.keys(), return_inverse=True)
-    values = _added(torch.zeros((keys.numel(), entries.columns().shape[1])), row_of, entries.columns())
+    columns = entries.columns()
+    values = _added(torch.zeros((keys.numel(), columns.shape[1]), device=columns.device), row_of, columns)
     return _made(self, _indices_of(keys, entries.sizes), values.reshape(-1, *entries.values.shape[1:]), True)
 
 
@@ -130,7 +131,7 @@ def mm(self: Tensor, mat2: Tensor) -> Tensor:
     entries = entries_of(self, "mm")
     if entries.values.dim() != 1:
         raise refuse_use("mm", "of a sparse tensor with dense dimensions")
-    out = torch.zeros((self.shape[0], mat2.shape[1]))
+    out = torch.zeros((self.shape[0], mat2.shape[1]), device=mat2.device)
     rows, columns = entries.indices
     part = max(1, _AT_ONCE // max(1, mat2.shape[1]))
     dtype = torch.promote_types(entries.values.dtype, mat2.dtype)
@@ -243,7 +244,7 @@ def sum_dim(self: Tensor, dim: Sequence[int]) -> Tensor:
         raise refuse_use("_sparse_sum", "over all sparse or over dense dimensions")
     entries = entries_of(self, "_sparse_sum")
     shape = [self.shape[d] for d in range(self.dim()) if d not in gone]
-    index = entries.indices[torch.tensor(left)]
+    index = entries.indices[torch.tensor(left, device=self.device)]
     return coalesce(torch.sparse_coo_tensor(index, entries.values, shape, check_invariants=False))
 
 

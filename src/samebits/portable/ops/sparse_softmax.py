@@ -45,7 +45,7 @@ class _Pools:
 def _pools(entries: Entries, dim: int) -> _Pools:
     others = [d for d in range(len(entries.sizes)) if d != dim]
     sizes = torch.Size(entries.sizes[d] for d in others)
-    index = entries.indices[torch.tensor(others, dtype=torch.int64)]
+    index = entries.indices[torch.tensor(others, dtype=torch.int64, device=entries.indices.device)]
     keys, pool_of = torch.unique(Entries(index, entries.values, sizes, False).keys(), return_inverse=True)
     return _Pools(pool_of, keys.numel())
 

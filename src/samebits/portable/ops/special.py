@@ -208,6 +208,7 @@ def _window(
     periodic: bool = True,
     *parameters: float,
     dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
     **_: Any,
 ) -> Tensor:
     """Return `shape` at positions 0 .. 1; a periodic window is the longer one without its last value."""
@@ -215,9 +216,9 @@ def _window(
         raise RuntimeError(f"a window of {window_length} values: 0 or more were expected")
     dtype = dtype or torch.get_default_dtype()
     if window_length <= 1:
-        return torch.ones(window_length, dtype=dtype)
+        return torch.ones(window_length, dtype=dtype, device=device)
     last = window_length if periodic else window_length - 1
-    positions = torch.arange(window_length, dtype=torch.int64).to(torch.float64) / last
+    positions = torch.arange(window_length, dtype=torch.int64, device=device).to(torch.float64) / last
     return shape(positions, *parameters).to(dtype)
 
 

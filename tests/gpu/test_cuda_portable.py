@@ -1,0 +1,447 @@
+"""Portable mode on a CUDA device: the bits of the CPU, of kernels, ops with their gradients, trainings."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import samebits
+from samebits.errors import SamebitsError
+from samebits.portable import device_roundings
+from samebits.portable.backends import backend_of
+from samebits.portable.kernels import activations, attention, elementwise, norms, reductions
+from samebits.portable.kernels import random as drawing
+from samebits.portable.kernels.attention import Heads
+
+pytestmark = pytest.mark.gpu
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+DTYPES = [torch.float32, torch.float64]
+# Sparse tensors are refused on a GPU. Under autocast torch casts other ops there than on the CPU.
+NOT_ON_GPU = {"citations", "low_precision"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _started():
+    """Torch keeps what it learns of devices, which is no test's doing."""
+    torch.cuda.init()
+    torch.cuda.device_count()
+
+
+def other_bits(run, *inputs):
+    """Compare what a function gives for inputs in CPU memory and on the device; the places that differ."""
+    expected, found = (run(*(x.detach().clone().to(device) for x in inputs)) for device in ("cpu", "cuda"))
+    pairs = zip(listed(expected), listed(found), strict=True)
+    return [at for at, (one, other) in enumerate(pairs) if not same(one, other)]
+
+
+def listed(values):
+    """The results of a function as a list."""
+    return list(values) if isinstance(values, tuple | list) else [values]
+
+
+def same(one, other):
+    """Whether the second has the bits of the first, and lies on the device; NaNs are one value."""
+    assert other.device.type == "cuda"
+    one, other = one.detach(), other.detach().cpu()
+    if one.is_complex():
+        one, other = torch.view_as_real(one), torch.view_as_real(other)
+    if one.is_floating_point():
+        one, other = (torch.where(x.isnan(), 7.0, x) for x in (one, other))
+    return one.dtype == other.dtype and samebits.digest(one) == samebits.digest(other)
+
+
+def with_gradients(run):
+    """The same function, and the gradients of all its inputs."""
+
+    def both(*inputs):
+        inputs = [x.requires_grad_(x.is_floating_point()) for x in inputs]
+        outs = listed(run(*inputs))
+        loss = sum((out.abs() if out.is_complex() else out).cos().sum() for out in outs)
+        wanted = [x for x in inputs if x.requires_grad]
+        return [*outs, *torch.autograd.grad(loss, wanted)]
+
+    return both
+
+
+SHAPES = {
+    "rows": ((5, 700), (1,)),
+    "columns": ((700, 5), (0,)),
+    "middle": ((3, 300, 4), (1,)),
+    "outer and inner": ((3, 300, 4), (0, 2)),
+    "all": ((70_000,), (0,)),
+    "every other": ((2, 3, 4, 5, 6), (0, 2, 4)),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", SHAPES)
+def test_reductions(name, dtype):
+    """Every kind, over axes of every place; one chunk and many, and a tree of several launches."""
+    shape, dims = SHAPES[name]
+    x, b = torch.randn(shape, dtype=dtype), torch.randn(shape, dtype=dtype)
+
+    def all_kinds(x, b):
+        mean = reductions.mean_over(x, dims)
+        return [
+            mean,
+            reductions.sum_squares_over(x, dims),
+            reductions.sum_products_over(x, b, dims),
+            reductions.sum_deviations_over(x, mean, dims),
+            reductions.sum_cross_over(x, mean, b, dims),
+            reductions.sum_magnitudes_over(x.transpose(0, -1), dims[:1]),
+            reductions.product_over(x, dims),
+        ]
+
+    assert other_bits(all_kinds, x, b) == []
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_norms_and_softmax(dtype):
+    """Forward and backward, with weights and without."""
+    x, g, w = (
+        torch.randn(4, 6, 300, dtype=dtype),
+        torch.randn(4, 6, 300, dtype=dtype),
+        torch.randn(6, dtype=dtype),
+    )
+    row = torch.randn(300, dtype=dtype)
+
+    def rows(x, g, row):
+        x, g = x.view(24, 300), g.view(24, 300)
+        out, mean, rstd = norms.layer_norm(x, row, None, 24, 1e-5)
+        gradient = norms.layer_norm_gradient(g, x, mean, rstd, row)
+        found = [out, mean, rstd, gradient, *norms.layer_norm_weight_gradients(g, x, mean, rstd)]
+        for log in (False, True):
+            y = attention.softmax(x, 1, log)
+            found += [y, attention.softmax_gradient(g, y, 1, log)]
+        return found
+
+    def channels(x, g, w):
+        grouped = norms.group_norm(x, w, w, 3, 1e-5)
+        batch = norms.batch_norm(x, w, w, (None, None), (1e-5, 0.1))
+        given = g, x, batch[1:], w
+        return [
+            *grouped,
+            *norms.group_norm_gradient(g, x, *grouped[1:], w),
+            *norms.group_norm_gradient(g, x, *grouped[1:], None),
+            *batch,
+            *norms.batch_norm_gradient(*given, training=True),
+            *norms.batch_norm_gradient(*given, training=False),
+        ]
+
+    assert other_bits(rows, x, g, row) == []
+    assert other_bits(channels, x, g, w) == []
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_attention(dtype, is_causal):
+    """With a mask that hides some queries altogether, and heads that share keys."""
+    query, gradient = torch.randn(2, 4, 13, 8, dtype=dtype), torch.randn(2, 4, 13, 5, dtype=dtype)
+    key, value = torch.randn(2, 2, 17, 8, dtype=dtype), torch.randn(2, 2, 17, 5, dtype=dtype)
+    mask = torch.randn(2, 4, 13, 17, dtype=dtype)
+    mask[0, 1, 3:5] = -torch.inf
+
+    def attend(query, key, value, mask, gradient):
+        heads, plain = Heads(query, key, value, mask, is_causal), Heads(query, key, value, None, is_causal)
+        return [
+            *attention.attend(heads),
+            *attention.attend_backward(heads, gradient),
+            *attention.attend(plain),
+            *attention.attend_backward(plain, gradient),
+        ]
+
+    assert other_bits(attend, query, key, value, mask, gradient) == []
+
+
+@pytest.mark.parametrize("kind", reductions.KINDS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_accumulation(dtype, kind):
+    """Indices that meet, negative ones among them; one that is no row is told."""
+    out, src = torch.randn(2, 9, 4, dtype=dtype), torch.randn(2, 30, 4, dtype=dtype)
+    index = torch.randint(-9, 9, (2, 30, 4))
+
+    assert other_bits(lambda o, i, s: reductions.accumulate_(o, i, s, kind), out, index, src) == []
+    with pytest.raises(IndexError):
+        reductions.accumulate_(out.cuda(), index.cuda() + 9, src.cuda(), kind)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 1001])
+def test_random_values(count):
+    """Every kind; numbers of them that leave a part of the last block."""
+    key = 2**63 + 12345
+
+    def draw(like):
+        outs = [
+            torch.empty(count, dtype=dtype, device=like.device)
+            for dtype in (*DTYPES, torch.uint8, torch.int64)
+        ]
+        for out in outs[:2]:
+            drawing.uniform_into(out, key, -1.0, 2.0, out.dtype)
+        found = [out.clone() for out in outs[:2]]
+        for out in outs[:2]:
+            drawing.normal_into(out, key, 0.5, 2.0)
+        found += [out.clone() for out in outs[:2]]
+        drawing.bernoulli_into(outs[0], key, 0.3)
+        drawing.bernoulli_into(outs[2], key, 0.3)
+        drawing.integers_into(outs[3], key, -3, 2**40)
+        drawing.exponential_into(outs[1], key, 2.0)
+        return [*found, *outs]
+
+    assert other_bits(draw, torch.ones(1)) == []
+
+
+def test_a_kernel_refuses_tensors_of_the_cpu():
+    """Their addresses mean nothing there."""
+    x = torch.ones(3, device="cuda")
+    with pytest.raises(RuntimeError, match="kernel of cuda:0 got a tensor on cpu"):
+        backend_of(x).binary("pow", x, torch.ones(3), x)
+
+
+def spectrum(x):
+    """Transforms of complex and of real numbers."""
+    return [torch.fft.rfft(x), torch.fft.ifft(torch.complex(x, x)).real]
+
+
+OPS = {
+    "arithmetic": lambda x, y: [
+        x / 3,
+        x.div(0.7, rounding_mode="floor"),
+        y.div(0.3, rounding_mode="trunc"),
+        x + 2 * y,
+        x / y.abs(),
+    ],
+    "scaled": lambda x, y: [x.add(y, alpha=0.3), x.lerp(y, 0.3), x.lerp(y, 0.7), x.addcdiv(x, y, value=0.1)],
+    "functions": lambda x, y: [x.exp(), x.sigmoid(), x.tanh(), functional.gelu(y), x.abs().pow(0.7), x**3],
+    "reductions": lambda x, y: [
+        x.mean(),
+        y.std(1),
+        x.logsumexp(0),
+        x.cumsum(1),
+        y.norm(3),
+        x.prod(1),
+        x.var(),
+    ],
+    "products": lambda x, y: [
+        x @ y.t(),
+        torch.einsum("ij,ij->i", x, y),
+        functional.linear(x, y, x[:, 0].sum()),
+    ],
+    "order": lambda x, y: [x.sort(0).values, y.topk(3, 1).values, x.median(1).values, x.max(1).values],
+    "indices": lambda x, y: [
+        x.index_add(0, torch.arange(6, device=x.device) // 2, y),
+        x[[1, 1, 0]],
+        x.flip(0),
+    ],
+    "windows": lambda x, y: [functional.avg_pool1d(x[None], 3, 2), functional.max_pool1d(y[None], 2)],
+    "images": lambda x, y: [
+        functional.interpolate(x[None, None], scale_factor=1.7, mode="bilinear"),
+        functional.pad(y[None, None], (2, 1, 1, 2), mode="reflect"),
+    ],
+    "losses": lambda x, y: [
+        functional.huber_loss(x, y),
+        functional.binary_cross_entropy_with_logits(x, y.sigmoid()),
+        functional.cross_entropy(x, torch.arange(6, device=x.device), label_smoothing=0.1),
+        functional.kl_div(x.log_softmax(1), y.softmax(1), reduction="batchmean"),
+    ],
+    "linear algebra": lambda x, y: [
+        torch.linalg.cholesky(x @ x.t() + 5 * torch.eye(6, dtype=x.dtype, device=x.device)),
+        torch.linalg.solve(x[:, :6] + 5 * torch.eye(6, dtype=x.dtype, device=x.device), y),
+        torch.linalg.svdvals(y),
+        torch.linalg.qr(y.t()).R,
+    ],
+    "transforms": lambda x, y: spectrum(x) + spectrum(y),
+    "scalars": lambda x, y: [
+        x * torch.tensor(0.3, dtype=x.dtype) + y,
+        torch.where(x > 0, x, torch.tensor(0.1, dtype=x.dtype)),
+    ],
+}
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", OPS)
+def test_ops(name, dtype):
+    """With their gradients."""
+    if dtype == torch.bfloat16 and name in {"linear algebra", "transforms"}:
+        pytest.skip("torch has none of that dtype")
+    x, y = torch.randn(6, 10, dtype=dtype), torch.randn(6, 10, dtype=dtype)
+
+    def run(*inputs):
+        with samebits.portable():
+            return with_gradients(OPS[name])(*inputs)
+
+    assert other_bits(run, x, y) == []
+
+
+LAYERS = {
+    "conv": (lambda: nn.Conv2d(6, 4, 3, 2, 1, groups=2), (2, 6, 9, 8)),
+    "dilated": (lambda: nn.Conv2d(4, 4, (3, 2), 1, (2, 1), 2, groups=4), (2, 4, 9, 8)),
+    "transposed": (lambda: nn.ConvTranspose2d(6, 8, 3, 2, 1, 1, groups=2), (2, 6, 5, 4)),
+    "volume": (lambda: nn.Conv3d(2, 3, 2), (2, 2, 4, 5, 4)),
+    "lstm": (lambda: nn.LSTM(5, 6, 2, bidirectional=True, dropout=0.2), (4, 3, 5)),
+    "projected": (lambda: nn.LSTM(5, 6, proj_size=3), (4, 3, 5)),
+    "gru": (lambda: nn.GRU(5, 6, 2, dropout=0.2), (4, 3, 5)),
+    "rnn": (lambda: nn.RNN(5, 6, nonlinearity="relu"), (4, 3, 5)),
+    "rms": (lambda: nn.RMSNorm(7), (4, 3, 7)),
+    "batch": (lambda: nn.BatchNorm1d(3), (5, 3, 40)),
+    "encoder": (lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (2, 5, 8)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name):
+    """A layer draws its dropout, gives results and gradients of all parameters."""
+    make, shape = LAYERS[name]
+
+    def run(x):
+        torch.manual_seed(3)
+        with samebits.portable():
+            layer = make().to(x.device)
+            out = layer(x)
+            out = out[0] if isinstance(out, tuple) else out
+            return [out, *torch.autograd.grad(out.sin().sum(), list(layer.parameters()))]
+
+    assert other_bits(run, torch.randn(shape)) == []
+
+
+OPTIMIZERS = [
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "Adamax",
+    "AdamW",
+    "ASGD",
+    "NAdam",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers(name):
+    """As they come, which is tensor by tensor on the CPU; more tensors than a launch takes."""
+
+    def run(*inputs):
+        with samebits.portable():
+            parameters = [nn.Parameter(x) for x in inputs]
+            optimizer = getattr(torch.optim, name)(parameters, lr=0.1)
+            for step in range(3):
+                for each in parameters:
+                    each.grad = (each.detach() * (step + 1)).sin()
+                optimizer.step()
+            return parameters
+
+    assert other_bits(run, *(torch.randn(3, size) for size in range(1, 20))) == []
+
+
+@pytest.mark.parametrize(
+    "options", [{"momentum": 0.9, "nesterov": True}, {"fused": True, "weight_decay": 0.1}], ids=str
+)
+def test_steps_of_sgd(options):
+    """With momentum, and in one op."""
+
+    def run(x):
+        with samebits.portable():
+            weight = nn.Parameter(x)
+            optimizer = torch.optim.SGD([weight], lr=0.1, **options)
+            for _ in range(3):
+                weight.grad = weight.detach().sin()
+                optimizer.step()
+            return weight
+
+    assert other_bits(run, torch.randn(50)) == []
+
+
+def test_another_stream():
+    """Kernels are queued on torch's current stream, and gradients on that of the forward pass."""
+
+    def run(x):
+        stream = torch.cuda.Stream() if x.is_cuda else None
+        with samebits.portable(), torch.cuda.stream(stream):
+            if stream is not None:
+                stream.wait_stream(torch.cuda.default_stream())
+            found = with_gradients(lambda x: (x @ x).exp().softmax(0))(x)
+        torch.cuda.synchronize()
+        return found
+
+    assert other_bits(run, torch.randn(40, 40) / 10) == []
+
+
+def test_divisions_by_numbers_divide(monkeypatch):
+    """A GPU of itself multiplies by 1 / number, in torch's own ops and in those that kernels are made of."""
+    seen = []
+    divided = device_roundings.divided
+    monkeypatch.setattr(
+        device_roundings,
+        "divided",
+        lambda op, x, *rest, **more: seen.append(op) or divided(op, x, *rest, **more),
+    )
+    x = torch.randn(5, device="cuda")
+    with samebits.portable():
+        for run in (lambda: x / 3, lambda: x.clone().div_(3), lambda: x // 3, x.mean):
+            before = len(seen)
+            run()
+            assert len(seen) == before + 1
+    before = len(seen)
+    x / 3
+    assert len(seen) == before
+
+
+REFUSED = {
+    "two devices": (lambda x: x @ x.cpu().t(), (RuntimeError, SamebitsError), "device|on cpu and cuda"),
+    "sparse": (lambda x: torch.sparse_coo_tensor([[0]], x[0, :1]).coalesce(), SamebitsError, "sparse_coo"),
+    "generator": (lambda x: x.normal_(generator=torch.Generator("cuda")), SamebitsError, "generator of cuda"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name):
+    """With torch's own error where it has one: the fake device, whose ops are the CPU's, has none."""
+    run, error, text = REFUSED[name]
+    x = torch.randn(3, 4, device="cuda")
+    with samebits.portable(), pytest.raises(error, match=text):
+        run(x)
+
+
+@pytest.fixture(scope="module")
+def models():
+    """The golden trainings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(GOLDEN))
+        yield importlib.import_module("portable_models")
+
+
+DIGESTS = json.loads((GOLDEN / "portable.json").read_text())["digests"]
+TRAININGS = [name for name in DIGESTS if not name.startswith("example_") and name not in NOT_ON_GPU]
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_golden_trainings(name, models):
+    """The digest of the CPU, from the same file."""
+    assert set(models.TRAININGS) == {*TRAININGS, *NOT_ON_GPU}
+    torch.set_default_device("cuda")
+    try:
+        with samebits.portable():
+            trained = models.train(name)
+    finally:
+        torch.set_default_device(None)
+
+    assert str(samebits.digest(trained)) == DIGESTS[name]
+
+
+def test_functions_are_numbered_alike():
+    """A mistake there would show as other bits for some functions only."""
+    x = torch.rand(40) + 0.5
+    for name in elementwise.UNARY:
+        assert other_bits(lambda x, n=name: elementwise.unary(n, x), x) == [], name
+    for name in activations.NAMES:
+        run = lambda x, n=name: activations.pointwise(n, x, x, x[:1], params=(1.2, 0.4, 0.3, 0.2))  # noqa: E731
+        assert other_bits(run, x) == [], name
