@@ -168,6 +168,32 @@ def test_models_and_a_loader_are_judged(script, seed, status, tmp_path):
     assert done.returncode == status, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("text", [LINE, MODELS.replace("{seed}", "0")], ids=["line", "models"])
+def test_portable_programs_have_the_bits_of_the_cpu(text, script, tmp_path):
+    """The same program on either device, under control or not."""
+    for of_gpu, elsewhere in (
+        (".cuda(non_blocking=True)", ".to('{device}')"),
+        (".cuda()", ".to('{device}')"),
+    ):
+        text = text.replace(of_gpu, elsewhere)
+    text = text.replace('device="cuda"', "device='{device}'")
+    printed = {
+        (device, seed): samebits(
+            "run",
+            "--portable",
+            *seed,
+            script(text.replace("{device}", device), f"{device}.py"),
+            folder=tmp_path,
+        )
+        for device, seed in (("cpu", ("--seed", "3")), ("cuda", ("--seed", "3")), ("cuda", ()))
+    }
+    lines = {key: done.stdout for key, done in printed.items()}
+    assert lines["cpu", ("--seed", "3")].strip(), printed
+    assert lines["cuda", ("--seed", "3")] == lines["cpu", ("--seed", "3")]
+    if text.count("manual_seed(0)"):
+        assert lines["cuda", ()] == lines["cpu", ("--seed", "3")]
+
+
 def test_two_ranks(script, tmp_path):
     words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script(RANKS))]
     two = {**os.environ, "FAKE_GPU_COUNT": "2"}

@@ -441,3 +441,8 @@ def state_versions(state: Any) -> dict[str, Any] | None:
 def set_state_versions(state: Any, versions: dict[str, Any]) -> None:
     """Make a state dict carry those versions."""
     setattr(state, _VERSIONS, versions)
+
+
+def is_alert(error: Exception) -> bool:
+    """Tell whether torch only says that it has no deterministic kernel here (`alertNotDeterministic`)."""
+    return "does not have a deterministic implementation" in str(error)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits._torch.core import is_alert
 from samebits._torch.cuda_start import when_cuda_starts
 from samebits._torch.kernel_overrides import KernelOverrides, can_override
 from samebits._torch.op_forms import delivery_of, forms_of, outputs_of
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _ON_CPU = ("max_unpool2d", "max_unpool3d", "put_")  # refused on the CPU too (torch 2.13.0, 2.15.0)
-_NO_KERNEL = "does not have a deterministic implementation"
 
 
 def overrides_for(key: str, kernels: Mapping[str, Callable[..., Any]]) -> KernelOverrides:
@@ -70,7 +70,7 @@ def _explained(otherwise: Callable[[], Any], error: Exception) -> Any:
     try:
         return otherwise()
     except RuntimeError as own:
-        if _NO_KERNEL in str(own):
+        if is_alert(own):
             raise error from None
         raise
 

@@ -76,6 +76,9 @@ QUERIES = _names(
 MOVES = VIEWS | COPIES | FACTORIES | QUERIES
 """Ops that compute nothing."""
 
+PINNED = _names("_pin_memory")
+"""Copies that only a machine with a GPU can make."""
+
 SPARSE = _names(
     """
     _coalesced _indices _sparse_coo_tensor_with_dims_and_tensors _values ccol_indices clone col_indices copy
@@ -127,7 +130,7 @@ INTEGERS = _names(
 
 Condition = Callable[[tuple[Any, ...], dict[str, Any]], bool]
 
-_TORCHS_OWN = MOVES | EXACT | {"_to_copy"}
+_TORCHS_OWN = MOVES | PINNED | EXACT | {"_to_copy"}
 
 
 @dataclass(frozen=True)

@@ -257,7 +257,7 @@ def test_each_device_has_its_backend():
     with pytest.raises(SamebitsError, match="a tensor on meta was found") as refused:
         backends.backend_of(torch.ones(1, device="meta"))
     assert refused.value.slug == "portable-tensor"
-    assert "move it there with `.cpu()`" in str(refused.value)
+    assert "move it with `.cpu()`" in str(refused.value)
 
 
 REFERENCE = """
