@@ -13,7 +13,7 @@ from torch.nn import functional
 
 import samebits
 from samebits.errors import SamebitsError
-from samebits.portable import device_roundings
+from samebits.portable import device_exactness
 from samebits.portable.backends import backend_of
 from samebits.portable.kernels import activations, attention, elementwise, norms, reductions
 from samebits.portable.kernels import random as drawing
@@ -239,6 +239,10 @@ OPS = {
         x[[1, 1, 0]],
         x.flip(0),
     ],
+    "places": lambda x, y: [
+        x.scatter(0, torch.arange(60, device=x.device).view(6, 10) % 4, y),
+        x.scatter(1, x.argsort(1) // 2, y),
+    ],
     "windows": lambda x, y: [functional.avg_pool1d(x[None], 3, 2), functional.max_pool1d(y[None], 2)],
     "images": lambda x, y: [
         functional.interpolate(x[None, None], scale_factor=1.7, mode="bilinear"),
@@ -378,9 +382,9 @@ def test_another_stream():
 def test_divisions_by_numbers_divide(monkeypatch):
     """A GPU of itself multiplies by 1 / number, in torch's own ops and in those that kernels are made of."""
     seen = []
-    divided = device_roundings.divided
+    divided = device_exactness.divided
     monkeypatch.setattr(
-        device_roundings,
+        device_exactness,
         "divided",
         lambda op, x, *rest, **more: seen.append(op) or divided(op, x, *rest, **more),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from samebits.portable import device_roundings
+from samebits.portable import device_exactness
 from samebits.portable.backends import cuda_kernels, parameters_cuda
 from samebits.portable.backends.library import declared_fields
 from samebits.portable.kernels import activations, complex_numbers, elementwise
@@ -112,11 +112,11 @@ def test_divisions_are_those_of_torch_on_the_cpu(dtype, shape):
     x = (torch.randn(shape) * 20).to(dtype)
     aten = torch.ops.aten
     for divisor in (3, 0.7, torch.tensor(0.7), torch.tensor(0.7, dtype=torch.float64)):
-        found = device_roundings.divided(aten.div, x, divisor)
+        found = device_exactness.divided(aten.div, x, divisor)
         assert found.dtype == torch.div(x, divisor).dtype
         assert torch.equal(found, torch.div(x, divisor))
         for mode in ("floor", "trunc"):
-            found = device_roundings.divided(aten.div, x, divisor, rounding_mode=mode)
+            found = device_exactness.divided(aten.div, x, divisor, rounding_mode=mode)
             assert torch.equal(found, torch.div(x, divisor, rounding_mode=mode))
 
 
@@ -124,3 +124,16 @@ def test_a_division_by_the_reciprocal_has_other_bits():
     """What a GPU does of itself."""
     x = torch.randn(1000)
     assert not torch.equal(x * (1 / torch.tensor(3.0)), x / 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool], ids=str)
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_scatter_keeps_the_last_value(dtype, dim):
+    """As torch does on the CPU; with an index smaller than x and the values, and places met twice."""
+    x, src = torch.randn(6, 7, 5).mul(9).to(dtype), torch.randn(8, 8, 8).mul(9).to(dtype)
+    index = torch.randint(5, (4, 5, 3))
+    assert torch.equal(device_exactness.scattered(x, dim, index, src), x.scatter(dim, index, src))
+    assert torch.equal(device_exactness.scattered(x, dim, index[:0], src), x)
+    one = x[0, 0, 0]
+    zero = torch.zeros((), dtype=torch.int64)
+    assert torch.equal(device_exactness.scattered(one, 0, zero, src[0, 0, 0]), src[0, 0, 0])

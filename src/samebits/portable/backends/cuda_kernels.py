@@ -199,7 +199,7 @@ class CudaKernels:
         struct_of = ctypes.create_string_buffer(packed(parameters))
         try:
             with torch.cuda.device(self._index):
-                stream = torch.cuda.current_stream(self._index)
+                stream = torch.cuda.current_stream()
                 kernel = self._kernel(unit, name)
                 kernel.launch(blocks, THREADS, [struct_of], stream.cuda_stream, rows=rows)
         except (CompileError, DriverError) as error:
@@ -213,7 +213,7 @@ class CudaKernels:
         kernel = self._kernels.get((unit, name))
         if kernel is None:
             if unit not in self._modules:
-                torch.cuda.current_stream(self._index).synchronize()  # makes the context current
+                torch.cuda.current_stream().synchronize()  # makes the context current
                 self._modules[unit] = Module(_compiled(unit, self.capability))
             kernel = self._kernels[unit, name] = self._modules[unit].kernel(name)
         return kernel

@@ -193,7 +193,8 @@ def _make_padding_gradient(
     def backward(grad_output: Tensor, self: Tensor, padding: Sequence[int]) -> Tensor:
         pairs = [padding[2 * d : 2 * d + 2] for d in range(n)][::-1]
         sides = zip(self.shape[-n:], pairs, strict=True)
-        indices = [index(size, *pair, grad_output.device) for size, pair in sides]
+        device = grad_output.device
+        indices = [index(size, before, after, device) for size, (before, after) in sides]
         return spread_planes(grad_output, indices, self.shape)
 
     return backward
