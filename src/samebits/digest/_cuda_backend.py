@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits._cuda.driver import DriverError, load_kernels
-from samebits._cuda.nvrtc import CompileError, compile_kernels
+from samebits._cuda.kept_code import code_of
+from samebits._cuda.nvrtc import CompileError
 from samebits._cuda.sources import read_sources
 from samebits.digest import _definition as d
 from samebits.digest import native
@@ -56,7 +57,7 @@ def _open(index: int) -> CudaBackend | None:
         torch.cuda.current_stream().synchronize()  # makes the context current
         try:
             capability = (properties.major, properties.minor)
-            code = compile_kernels("digest.cu", read_sources(), capability, torch.version.cuda)
+            code = code_of("digest.cu", read_sources(), capability, torch.version.cuda)
             add, finish = load_kernels(code, _KERNELS)
         except (CompileError, DriverError):
             return None

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from contextlib import suppress
 from typing import Any
 
+from samebits._text.caches import cache_folder
 from samebits._text.files import open_to_read, write_whole
-from samebits._text.variable_names import CACHE
 
 _FORMAT = 1
 _LARGEST = 32 << 20  # bytes of a cache file
 _MOST = 100_000  # entries
-
-
-def cache_folder() -> str:
-    """Return the folder for caches of this user: `SAMEBITS_CACHE`, or `samebits` in the system's own."""
-    chosen = os.environ.get(CACHE)
-    if chosen:
-        return os.path.abspath(chosen)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~")
-    elif sys.platform == "darwin":
-        base = os.path.expanduser("~/Library/Caches")
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(base, "samebits")
 
 
 class FileCache:

@@ -95,14 +95,14 @@ def test_torch_operations_where_the_kernels_cannot_be_compiled(device, monkeypat
         calls.append(arguments)
         raise CompileError("no")
 
-    monkeypatch.setattr(_cuda_backend, "compile_kernels", refuse)
+    monkeypatch.setattr(_cuda_backend, "code_of", refuse)
     assert [_backends.backend_of(device).name for _ in range(2)] == ["torch", "torch"]
     assert len(calls) == 1
 
 
 def test_torch_operations_without_a_driver(device, monkeypatch):
     """As where the code cannot be loaded."""
-    monkeypatch.setattr(_cuda_backend, "compile_kernels", lambda *_: b"")
+    monkeypatch.setattr(_cuda_backend, "code_of", lambda *_: b"")
     monkeypatch.setattr(
         "samebits._cuda.driver.ctypes.CDLL", lambda name: (_ for _ in ()).throw(OSError(name))
     )

@@ -12,8 +12,9 @@ from types import ModuleType
 
 import pytest
 
+from samebits._text.caches import cache_folder
 from samebits.environment import files
-from samebits.environment._cache import FileCache, cache_folder, stamp_of
+from samebits.environment._cache import FileCache, stamp_of
 from samebits.environment.files import FileDigest, digest_data, sha256_of
 from samebits.environment.loaded_code import LoadedCode
 from samebits.environment.unread import Unread, WhyUnread, unread_in

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from samebits._cuda.driver import DriverError, Module
-from samebits._cuda.nvrtc import CompileError, compile_kernels
+from samebits._cuda.kept_code import code_of
+from samebits._cuda.nvrtc import CompileError
 from samebits._cuda.sources import read_sources
 from samebits.errors import SamebitsError
 from samebits.portable.backends import parameters as p
@@ -223,7 +224,7 @@ class CudaKernels:
 def _compiled(unit: Unit, capability: tuple[int, int]) -> bytes:
     part = "" if unit.part is None else f"#define PART {unit.part}\n"
     sources = read_sources() | {"unit.cu": f'{part}#include "{unit.file}"\n'}
-    return compile_kernels("unit.cu", sources, capability, torch.version.cuda or "")
+    return code_of("unit.cu", sources, capability, torch.version.cuda or "")
 
 
 def packed(parameters: Any) -> bytes:

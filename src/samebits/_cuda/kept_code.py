@@ -1,0 +1,62 @@
+"""Machine code that NVRTC made before, kept in the user's folder for caches: to make it takes seconds."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from samebits._cuda.nvrtc import compile_kernels
+from samebits._text.caches import cache_folder
+from samebits._text.files import open_to_read, write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LARGEST = 64 << 20  # bytes of a file
+_CHECK = hashlib.sha256().digest_size
+
+
+def code_of(file: str, sources: Mapping[str, str], capability: tuple[int, int], cuda: str) -> bytes:
+    """Return the machine code of one file, compiled unless it is kept.
+
+    A file that is missing, damaged or cannot be written only costs time.
+
+    Args:
+        file: the name of a source.
+        sources: all that it includes, by name.
+        capability: of the device, such as (9, 0).
+        cuda: the release that torch was built with, such as `13.0`.
+
+    Raises:
+        CompileError: NVRTC is not there, or it does not know the device or the source.
+    """
+    path = os.path.join(cache_folder(), "kernels", f"{_key(file, sources, capability, cuda)}.cubin")
+    code = _read(path)
+    if code is None:
+        code = compile_kernels(file, sources, capability, cuda)
+        _write(path, code)
+    return code
+
+
+def _key(*parts: object) -> str:
+    """Return a name for all that the code depends on."""
+    ordered = [sorted(part.items()) if isinstance(part, dict) else part for part in parts]
+    return hashlib.sha256(repr(ordered).encode()).hexdigest()
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open_to_read(path) as file:
+            held = file.read(_LARGEST)
+    except OSError:
+        return None
+    check, code = held[:_CHECK], held[_CHECK:]
+    return code if check == hashlib.sha256(code).digest() else None
+
+
+def _write(path: str, code: bytes) -> None:
+    with suppress(OSError):
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        write_whole(path, hashlib.sha256(code).digest() + code)
