@@ -299,6 +299,9 @@ template <class SHAPE> static __device__ __forceinline__ void gemm_tile(const ge
         gemm_write<SHAPE>(total, p.c, first_m + down, first_n + across, p.m, p.n);
 }
 
+#ifndef GEMM_NAME
+#define GEMM_NAME gemm_product_tile
+
 /* Adds the chains of each output, `blocks` of them, in ascending order. */
 extern "C" __global__ void gemm_add_chains(const float *chains, float *c, int64_t outputs, int blocks) {
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < outputs; i += (int64_t)gridDim.x * blockDim.x) {
@@ -308,13 +311,14 @@ extern "C" __global__ void gemm_add_chains(const float *chains, float *c, int64_
         c[i] = total;
     }
 }
+#endif
 
 typedef gemm_shape<GEMM_ROWS, GEMM_COLUMNS, GEMM_DEPTH, GEMM_STAGES, GEMM_LINES, GEMM_TOTALS, GEMM_A_ALONG_K,
                    GEMM_B_ALONG_K>
     gemm_chosen;
 
 /* Dynamic shared memory: gemm_chosen::shared_bytes; threads: gemm_chosen::threads. */
-extern "C" __global__ void __launch_bounds__(gemm_chosen::threads, GEMM_MIN_BLOCKS) gemm_product_tile(gemm_product p) {
+extern "C" __global__ void __launch_bounds__(gemm_chosen::threads, GEMM_MIN_BLOCKS) GEMM_NAME(gemm_product p) {
     gemm_tile<gemm_chosen>(p);
 }
 

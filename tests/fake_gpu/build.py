@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "native"
@@ -115,7 +120,28 @@ def build_kernels(folder: Path) -> None:
         for part in range(parts)
         for options in [(f'-DSOURCE="{name}"', f"-DPART={part}")]
     ]
-    link(folder / "libkernels.so", [digest, *portable])
+    gemm = [
+        compiled(SOURCES / "host_gemm.cpp", folder / f"{macros['NAME']}.o", *paths, *defines)
+        for macros in gemm_macros()
+        for defines in [[f"-DGEMM_{name}={value}" for name, value in macros.items()]]
+    ]
+    link(folder / "libkernels.so", [digest, *portable, *gemm])
+
+
+def gemm_macros() -> Iterator[dict[str, object]]:
+    """The macros of the kernels that samebits.portable.backends.cuda_products launches."""
+    for name, totals, depth, stages in (("shared", 1, 16, 3), ("registers", 0, 8, 4)):
+        for a_along_k, b_along_k in itertools.product((0, 1), (0, 1)):
+            yield {
+                "NAME": f"gemm_{name}_{a_along_k}{b_along_k}",
+                "ROWS": 128,
+                "COLUMNS": 128,
+                "DEPTH": depth,
+                "STAGES": stages,
+                "TOTALS": totals,
+                "A_ALONG_K": a_along_k,
+                "B_ALONG_K": b_along_k,
+            }
 
 
 if __name__ == "__main__":

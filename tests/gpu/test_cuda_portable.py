@@ -14,7 +14,7 @@ from torch.nn import functional
 import samebits
 from samebits.errors import SamebitsError
 from samebits.portable import device_exactness
-from samebits.portable.backends import backend_of
+from samebits.portable.backends import backend_of, cuda_products
 from samebits.portable.kernels import activations, attention, elementwise, norms, reductions
 from samebits.portable.kernels import random as drawing
 from samebits.portable.kernels.attention import Heads
@@ -170,6 +170,35 @@ def test_accumulation(dtype, kind):
     assert other_bits(lambda o, i, s: reductions.accumulate_(o, i, s, kind), out, index, src) == []
     with pytest.raises(IndexError):
         reductions.accumulate_(out.cuda(), index.cuda() + 9, src.cuda(), kind)
+
+
+LAYOUTS = {
+    "rows": lambda x: x,
+    "columns": lambda x: x.t().contiguous().t(),
+    "steps": lambda x: x.repeat(2, 2)[::2, ::2],
+}
+
+
+@pytest.mark.parametrize("shape", cuda_products.SHAPES, ids=lambda shape: shape.name)
+@pytest.mark.parametrize("first", LAYOUTS)
+@pytest.mark.parametrize("second", LAYOUTS)
+def test_large_products(first, second, shape, monkeypatch):
+    """Tile by tile, with each layout of the operands and what comes after the product; a batch of them."""
+    monkeypatch.setattr(cuda_products, "SHAPES", (shape,))
+    monkeypatch.setattr(cuda_products, "_LEAST_WORK", 1)
+    a, b, c = torch.randn(70, 300), torch.randn(300, 131), torch.randn(131)
+
+    def run(a, b, c):
+        a, b = LAYOUTS[first](a), LAYOUTS[second](b)
+        with samebits.portable():
+            return [
+                a @ b,
+                torch.addmm(c, a, b),
+                torch.addmm(c, a, b, beta=0.5, alpha=2),
+                torch.stack([a, -a]) @ b,
+            ]
+
+    assert other_bits(run, a, b, c) == []
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 1001])

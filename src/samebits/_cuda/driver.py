@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 Argument: TypeAlias = "ctypes.c_void_p | ctypes.c_ulonglong | ctypes.Array[ctypes.c_char]"
 
 
+_MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_ALLOWED_SHARED = 48 << 10
+"""Bytes of dynamic shared memory that a launch may use without asking."""
+
+
 class DriverError(RuntimeError):
     """The driver is not there, or a call of it failed: the text says which."""
 
@@ -30,25 +35,30 @@ class Kernel:
 
     def __init__(self, driver: ctypes.CDLL, function: ctypes.c_void_p) -> None:
         self._driver, self._function = driver, function
+        self._allowed = _ALLOWED_SHARED
 
     def launch(
-        self, blocks: int, threads: int, arguments: Sequence[Argument], stream: int, *, rows: int = 1
+        self, grid: tuple[int, int], block: tuple[int, int], arguments: Sequence[Argument], stream: int
     ) -> None:
         """Queue it; the context of the stream's device must be current in this thread.
 
         Args:
-            blocks: how many, in a row of them.
-            threads: in a block.
+            grid: how many blocks there are in a row, and how many rows.
+            block: how many threads one has, and how many bytes of dynamic shared memory.
             arguments: addresses, numbers, and the bytes of structs.
             stream: the handle of a stream.
-            rows: of blocks.
 
         Raises:
             DriverError: the driver refused.
         """
+        threads, shared = block
+        if shared > self._allowed:
+            status = self._driver.cuFuncSetAttribute(self._function, _MAX_DYNAMIC_SHARED, shared)
+            _check(self._driver, status, "cuFuncSetAttribute")
+            self._allowed = shared
         pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
         status = self._driver.cuLaunchKernel(
-            self._function, blocks, rows, 1, threads, 1, 1, 0, ctypes.c_void_p(stream), pointers, None
+            self._function, *grid, 1, threads, 1, 1, shared, ctypes.c_void_p(stream), pointers, None
         )
         _check(self._driver, status, "cuLaunchKernel")
 

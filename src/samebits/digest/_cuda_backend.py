@@ -230,9 +230,12 @@ class CudaBackend:
         number, total = ctypes.c_ulonglong(count), _address(sums.data_ptr())
         if table.units:
             arguments = (_address(tensors), _address(units), number, total)
-            self._add.launch(min(table.units, self._max_blocks), _THREADS, arguments, stream.cuda_stream)
+            self._add.launch(
+                (min(table.units, self._max_blocks), 1), (_THREADS, 0), arguments, stream.cuda_stream
+            )
         results = (_address(tensors), _address(sizes), number, total, _address(table.out.data_ptr()))
-        self._finish.launch(-(-count // _FINISHING_THREADS), _FINISHING_THREADS, results, stream.cuda_stream)
+        blocks = -(-count // _FINISHING_THREADS)
+        self._finish.launch((blocks, 1), (_FINISHING_THREADS, 0), results, stream.cuda_stream)
         stream.synchronize()
         return table.out.numpy().tobytes()
 

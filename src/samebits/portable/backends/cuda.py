@@ -15,6 +15,7 @@ from samebits.portable._devices import tensors_in
 from samebits.portable.backends.cuda_kernels import LANES, OTHERS, REDUCE, CudaKernels, suffixed
 from samebits.portable.backends.cuda_layers import CudaAttention, CudaLstm
 from samebits.portable.backends.cuda_norms import CudaNorms
+from samebits.portable.backends.cuda_products import CudaProducts
 from samebits.portable.backends.detour import Detour
 from samebits.portable.backends.interface import Backend
 from samebits.portable.backends.native import NativeBackend
@@ -62,7 +63,7 @@ def _checked(method: Any) -> Any:
 
 
 @_with_checks
-class CudaBackend(CudaNorms, CudaAttention, CudaLstm, NativeBackend):
+class CudaBackend(CudaProducts, CudaNorms, CudaAttention, CudaLstm, NativeBackend):
     """The backend of one GPU.
 
     Args:
@@ -75,7 +76,8 @@ class CudaBackend(CudaNorms, CudaAttention, CudaLstm, NativeBackend):
         super().__init__(kernels)
         self.index = index
         self._detour = Detour(host)
-        self._launch = kernels.launch
+        self._launch, self._launch_tiles = kernels.launch, kernels.launch_tiles
+        self._most_shared = kernels.most_shared
 
     @property
     def name(self) -> str:

@@ -37,10 +37,12 @@ class Unit(NamedTuple):
     Args:
         file: of native/cuda.
         part: the number of a share of it; None for all.
+        macros: that it is compiled with, beside the part.
     """
 
     file: str
     part: int | None = None
+    macros: tuple[tuple[str, int | str], ...] = ()
 
 
 ELEMENTWISE = "portable_elementwise.cu"
@@ -157,9 +159,11 @@ class CudaKernels:
 
     def __init__(self, index: int) -> None:
         self._index = index
-        properties = torch.cuda.get_device_properties(index)
+        properties: Any = torch.cuda.get_device_properties(index)
         self.capability = (properties.major, properties.minor)
         self._most_blocks = _BLOCKS_PER_PROCESSOR * properties.multi_processor_count
+        # In bytes, for a block that asks for it; torch's description of some releases does not have it.
+        self.most_shared = int(getattr(properties, "shared_memory_per_block_optin", 48 << 10))
         self._modules: dict[Unit, Module] = {}
         self._kernels: dict[tuple[Unit, str], Kernel] = {}
 
@@ -194,15 +198,31 @@ class CudaKernels:
         Raises:
             SamebitsError: if it cannot be compiled or launched; `portable-gpu`.
         """
-        if not threads:
-            return
-        blocks = min(-(-threads // THREADS), self._most_blocks)
+        if threads:
+            blocks = min(-(-threads // THREADS), self._most_blocks)
+            self.launch_tiles(unit, name, parameters, (blocks, rows), (THREADS, 0))
+
+    def launch_tiles(
+        self, unit: Unit, name: str, parameters: Any, grid: tuple[int, int], block: tuple[int, int]
+    ) -> None:
+        """Queue a kernel of a grid of blocks.
+
+        Args:
+            unit: where it is.
+            name: of the function.
+            parameters: one of the classes of parameters; its struct is passed by value.
+            grid: how many blocks there are in a row, and how many rows.
+            block: the threads of one, and its bytes of dynamic shared memory.
+
+        Raises:
+            SamebitsError: if it cannot be compiled or launched; `portable-gpu`.
+        """
         struct_of = ctypes.create_string_buffer(packed(parameters))
         try:
             with torch.cuda.device(self._index):
                 stream = torch.cuda.current_stream()
                 kernel = self._kernel(unit, name)
-                kernel.launch(blocks, THREADS, [struct_of], stream.cuda_stream, rows=rows)
+                kernel.launch(grid, block, [struct_of], stream.cuda_stream)
         except (CompileError, DriverError) as error:
             raise SamebitsError(
                 f"the kernel {name} of portable mode cannot be used on cuda:{self._index}: {error}; install "
@@ -222,8 +242,9 @@ class CudaKernels:
 
 @functools.lru_cache(64)
 def _compiled(unit: Unit, capability: tuple[int, int]) -> bytes:
-    part = "" if unit.part is None else f"#define PART {unit.part}\n"
-    sources = read_sources() | {"unit.cu": f'{part}#include "{unit.file}"\n'}
+    macros = unit.macros if unit.part is None else (("PART", unit.part), *unit.macros)
+    defined = "".join(f"#define {name} {value}\n" for name, value in macros)
+    sources = read_sources() | {"unit.cu": f'{defined}#include "{unit.file}"\n'}
     return code_of("unit.cu", sources, capability, torch.version.cuda or "")
 
 

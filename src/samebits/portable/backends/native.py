@@ -151,7 +151,7 @@ class NativeBackend(NativeLinalg, NativeLstm):
             out=out.data_ptr(),
             out_strides=(n, 1, m * n),
             added=address(added),
-            added_strides=_NO_STRIDES if added is None else _expanded(added, n, out),
+            added_strides=added_strides(added, n, out),
             alpha=alpha,
             beta=beta,
         )
@@ -409,8 +409,10 @@ class NativeBackend(NativeLinalg, NativeLstm):
         )
 
 
-def _expanded(added: Tensor, n: int, out: Tensor) -> tuple[int, ...]:
+def added_strides(added: Optional, n: int, out: Tensor) -> tuple[int, ...]:
     """Return the strides of rows, columns and the batch, expanded to the shape of `out` with n columns."""
+    if added is None:
+        return _NO_STRIDES
     if added.dim() == 1 and added.shape[0] == n:
         return (0, added.stride(0), 0)
     *batch, row, column = added.expand(out.shape).stride()

@@ -121,3 +121,15 @@ class SbdLstmStepGradient(NamedTuple):
     batch: int
     size: int
     out_step: int
+
+
+class GemmProduct(NamedTuple):
+    """A product of two matrices: `gemm_product` of gemm_body.h, whose last four numbers have 32 bits each."""
+
+    a: Address
+    b: Address
+    c: Address
+    a_line: int
+    b_line: int
+    m_and_n: int
+    k_and_blocks: int
