@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -289,6 +291,20 @@ OPS = {
         torch.linalg.svdvals(y),
         torch.linalg.qr(y.t()).R,
     ],
+    "numbers": lambda x, y: [
+        x + 0.1,
+        0.1 - x,
+        y * 0.1,
+        torch.tensor(0.1) * x,
+        y / torch.tensor(0.3),
+        x - y[0, 0],
+    ],
+    "given tensors": lambda x, y: [torch.div(x.detach(), 3, out=torch.empty_like(x)) + x * y],
+    "indices of the CPU": lambda x, y: [x[torch.tensor([0, 0, 2])], y.index_put((torch.tensor([1]),), x[:1])],
+    "neighbours": lambda x, y: [
+        functional.interpolate(x[None, None], scale_factor=2.1, mode="nearest"),
+        functional.interpolate(y[None], size=23, mode="nearest-exact"),
+    ],
     "transforms": lambda x, y: spectrum(x) + spectrum(y),
     "scalars": lambda x, y: [
         x * torch.tensor(0.3, dtype=x.dtype) + y,
@@ -341,6 +357,79 @@ def test_layers(name):
             return [out, *torch.autograd.grad(out.sin().sum(), list(layer.parameters()))]
 
     assert other_bits(run, torch.randn(shape)) == []
+
+
+def packed(x):
+    """Recurrent layers of sequences of several lengths, and the gradients of their weights."""
+    torch.manual_seed(3)
+    layers = nn.LSTM(4, 5).to(x.device), nn.GRU(4, 5, 2, bidirectional=True).to(x.device)
+    given = nn.utils.rnn.pack_padded_sequence(x, [5, 3, 2])
+    outs = [nn.utils.rnn.pad_packed_sequence(layer(given)[0])[0] for layer in layers]
+    weights = [weight for layer in layers for weight in layer.parameters()]
+    return [*outs, *torch.autograd.grad(sum(out.sin().sum() for out in outs), weights)]
+
+
+def test_packed_sequences():
+    """Their lengths are in CPU memory, as torch wants them."""
+
+    def run(x):
+        with samebits.portable():
+            return packed(x)
+
+    assert other_bits(run, torch.randn(5, 3, 4)) == []
+
+
+@pytest.mark.parametrize("foreach", [None, True])
+def test_clipping(foreach):
+    """Of norms and of values, as it comes and with the many at a time."""
+
+    def run(*inputs):
+        with samebits.portable():
+            parameters = [nn.Parameter(x) for x in inputs]
+            for each in parameters:
+                each.grad = each.detach().sin()
+            norm = nn.utils.clip_grad_norm_(parameters, 0.5, foreach=foreach)
+            nn.utils.clip_grad_value_(parameters, 0.2, foreach=foreach)
+            return [norm, *(each.grad for each in parameters)]
+
+    assert other_bits(run, torch.randn(5), torch.randn(3, 4)) == []
+
+
+FRESH = """
+import torch, samebits
+from torch.nn import functional
+x = torch.randn(1, 2, 5, 4)
+with samebits.portable():
+    found = [functional.scaled_dot_product_attention(y, y, y).cpu() for y in (x, x.cuda())]
+    half = [functional.softmax(y.half(), -1, dtype=torch.float32).cpu() for y in (x, x.cuda())]
+print(torch.equal(*found), torch.equal(*half))
+"""
+
+
+def test_a_fresh_process(tmp_path):
+    """What has been imported decides how arguments are checked."""
+    (tmp_path / "fresh.py").write_text(FRESH)
+    done = subprocess.run(
+        [sys.executable, "fresh.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["True", "True"], done.stderr
+
+
+WRONG = {
+    "in place": lambda x: x.long().div_(3),
+    "index": lambda x: functional.embedding(torch.tensor([9], device=x.device), x),
+    "places": lambda x: x.scatter(0, torch.zeros(1, 1, dtype=torch.int64, device=x.device), x.double()),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_errors_of_the_cpu(name):
+    """The kind of error that the CPU raises, and the device goes on."""
+    for device in ("cpu", "cuda"):
+        x = torch.randn(3, 4, device=device)
+        with samebits.portable(), pytest.raises((RuntimeError, IndexError)):
+            WRONG[name](x)
+        assert x.isfinite().all()
 
 
 OPTIMIZERS = [
@@ -411,18 +500,22 @@ def test_another_stream():
 def test_divisions_by_numbers_divide(monkeypatch):
     """A GPU of itself multiplies by 1 / number, in torch's own ops and in those that kernels are made of."""
     seen = []
-    divided = device_exactness.divided
-    monkeypatch.setattr(
-        device_exactness,
-        "divided",
-        lambda op, x, *rest, **more: seen.append(op) or divided(op, x, *rest, **more),
-    )
+    on = device_exactness._on
+    monkeypatch.setattr(device_exactness, "_on", lambda *args: seen.append(args) or on(*args))
     x = torch.randn(5, device="cuda")
+    forms = (
+        lambda: x / 3,
+        lambda: x.clone().div_(3),
+        lambda: x // 3,
+        x.mean,
+        lambda: torch.div(x, 3, out=torch.empty_like(x)),
+        lambda: torch.floor_divide(x, 3, out=torch.empty_like(x)),
+    )
     with samebits.portable():
-        for run in (lambda: x / 3, lambda: x.clone().div_(3), lambda: x // 3, x.mean):
+        for run in forms:
             before = len(seen)
             run()
-            assert len(seen) == before + 1
+            assert len(seen) > before
     before = len(seen)
     x / 3
     assert len(seen) == before

@@ -181,16 +181,15 @@ def unique_ascending(tensor: Tensor, *, inverse: bool, counts: bool) -> tuple[Te
     return results
 
 
-def devices_of_foreach_steps() -> tuple[Any, str] | None:
-    """Return where the function is that lists the devices on which optimizers step many tensors at a time.
+def choices_of_steps() -> list[tuple[Any, str]]:
+    """Return where the function is that chooses how optimizers step that are not told: `(fused, foreach)`.
 
-    Those that are not told otherwise do so there (torch/optim/optimizer.py, 2.6.0 to 2.15.0), by formulas
-    that round in other places. None where there is no such function.
+    On a GPU they step many tensors at a time (torch/optim/optimizer.py, 2.6.0 to 2.15.0), by formulas that
+    round in other places. Each module of an optimizer has its own reference to it.
     """
-    from torch.optim import optimizer
-
-    name = "_get_foreach_kernels_supported_devices"
-    return (optimizer, name) if hasattr(optimizer, name) else None
+    name = "_default_to_fused_or_foreach"
+    modules = [module for path, module in sys.modules.items() if path.startswith("torch.optim.")]
+    return [(module, name) for module in modules if hasattr(module, name)]
 
 
 MATH_ATTENTION = 0

@@ -14,6 +14,7 @@ import torch
 
 from samebits._torch.kernel_overrides import CUDA_GRAPH_KEY, GRAPH_KEY, can_override
 from samebits._torch.portable import written_arguments
+from samebits.portable._exact import base_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from samebits.portable._registry import Handler
 
 CUDA = "cuda"
+_WITH_INDICES = frozenset({"_index_put_impl", "_unsafe_index_put", "index", "index_put"})
+"""Ops whose indices torch brings to the device of the values."""
+_WITH_LENGTHS = frozenset({"_ctc_loss", "_ctc_loss_backward", "_pack_padded_sequence"})
+"""Ops whose lengths torch wants in CPU memory."""
 
 
 @functools.cache
@@ -57,7 +62,12 @@ def placed(op: Any, compute: Handler, args: tuple[Any, ...], kwargs: dict[str, A
     here = [each for each in tensors if each.is_cpu]
     if not elsewhere or not here:
         return compute if len(elsewhere) < 2 else None
-    if len(elsewhere) > 1 or any(each.dim() for each in here):
+    name = base_name(op)
+    if name in _WITH_LENGTHS and not any(each.dtype.is_floating_point for each in here):
+        return compute
+    if len(elsewhere) > 1 or (name not in _WITH_INDICES and any(each.dim() for each in here)):
+        return None
+    if any(each.dim() and each.dtype.is_floating_point for each in here):
         return None
     return _brought(compute, written_arguments(op), elsewhere.pop())
 

@@ -362,15 +362,24 @@ def _in_doubt(tensors: list[torch.Tensor]) -> bool:
 
 
 def _try(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Let torch compute on copies, only to see its errors."""
+    """Let torch compute on copies in CPU memory, only to see its errors.
+
+    On a GPU a wrong index would end the process's use of the device, and some of these ops have no kernel.
+    """
+    if kwargs.get("device") is not None:
+        kwargs = {**kwargs, "device": torch.device("cpu")}
     # Other threads may draw meanwhile: the generator is put back only if the op draws.
     same_draws = torch.random.fork_rng(devices=[]) if is_random(op) else contextlib.nullcontext()
     with same_draws, outside_modes():
         try:
-            op(*_mapped(args, torch.clone), **_mapped(kwargs, torch.clone))
+            op(*_mapped(args, _copied), **_mapped(kwargs, _copied))
         except RuntimeError as error:
             if not is_alert(error):  # which is no error of these arguments
                 raise
+
+
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.clone() if tensor.is_cpu else tensor.cpu()
 
 
 def _without_contents(tensor: torch.Tensor) -> torch.Tensor:

@@ -15,7 +15,7 @@ import torch
 from samebits._runtime.patching import Patches
 from samebits._runtime.processes import start_within
 from samebits._torch.compiler import optimize_scripts
-from samebits._torch.portable import devices_of_foreach_steps, use_cudnn
+from samebits._torch.portable import choices_of_steps, use_cudnn
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.portable._callbacks import callbacks_within
 from samebits.portable._compilers import (
@@ -24,6 +24,7 @@ from samebits.portable._compilers import (
     programs_refused,
     refused_compile,
 )
+from samebits.portable._devices import CUDA, device_types
 from samebits.portable._dispatch import PortableMode, is_portable, uses_registration
 from samebits.portable._early_refusals import early_ops_to, refuse
 from samebits.portable._noted_reductions import note_reductions
@@ -100,9 +101,8 @@ class PortableActivation:
             (torch.jit, "trace_module", "torch.jit.trace_module"),
         ):
             self._patches.set(owner, attribute, refused_compile(getattr(owner, attribute), name))
-        of_foreach = devices_of_foreach_steps()
-        if of_foreach is not None:  # as on the CPU
-            self._patches.set(*of_foreach, list)
+        for module, name in choices_of_steps() if CUDA in device_types() else ():
+            self._patches.set(module, name, _as_on_cpu(getattr(module, name)))
         note_reductions(self._patches)
         callbacks_within(self._patches, _in_portable_mode)
         work_within(self._patches, _in_portable_mode)
@@ -187,6 +187,17 @@ def _in_portable_mode(run: Callable[[], Any]) -> Any:
         return run()
     with own_gradients(), exact_on_gpu().held(), PortableMode(again=True):
         return run()
+
+
+def _as_on_cpu(choose: Callable[..., tuple[bool, bool]]) -> Callable[..., tuple[bool, bool]]:
+    """Have optimizers step tensor by tensor, as they do on the CPU, unless they are told otherwise."""
+
+    @functools.wraps(choose)
+    def run(*args: Any, **kwargs: Any) -> tuple[bool, bool]:
+        fused, _ = choose(*args, **kwargs)
+        return fused, False
+
+    return run
 
 
 def _watched_flush(setter: Callable[[bool], bool]) -> Callable[[bool], bool]:

@@ -9,6 +9,7 @@ to torch.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -38,8 +39,10 @@ def compositions() -> dict[str, Callable[..., Any]]:
     libraries = (f"_use_{library}_ctc_loss" for library in ("cudnn", "miopen"))
     return {
         "dropout": _dropout,
+        "log_softmax.int": functools.partial(_softmax, torch.ops.aten._log_softmax),
         "rms_norm": _rms_norm,
         "scaled_dot_product_attention": _attention,
+        "softmax.int": functools.partial(_softmax, torch.ops.aten._softmax),
         **{f"{name}{form}": _never for name in libraries for form in ("", ".Tensor")},
         **recurrent_layers.layers(),
     }
@@ -68,11 +71,18 @@ def _dropout(input: Tensor, p: float, train: bool) -> Tensor:  # noqa: A002, FBT
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not train or p == 0 or not input.numel():
         return input
+    if not (input.is_floating_point() or input.is_complex()):
+        raise RuntimeError(f"dropout of {input.dtype}: expected floating-point numbers")
     if p == 1:
         return input * input.new_zeros(())
     noise = torch.empty_like(input, requires_grad=False).bernoulli_(1 - p)
     torch.ops.aten.div_.Scalar(noise, 1 - p)
     return input * noise
+
+
+def _softmax(op: Any, x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    given: Tensor = op(x if dtype is None else x.to(dtype), dim, False)
+    return given
 
 
 def _rms_norm(
@@ -81,7 +91,12 @@ def _rms_norm(
     weight: Tensor | None = None,
     eps: float | None = None,
 ) -> Tensor:
-    dims = list(range(input.dim() - len(normalized_shape), input.dim()))
+    shape = tuple(normalized_shape)
+    if not shape or tuple(input.shape[-len(shape) :]) != shape:
+        raise RuntimeError(f"Given normalized_shape={list(shape)}, got an input of size {list(input.shape)}")
+    if weight is not None and tuple(weight.shape) != shape:
+        raise RuntimeError(f"Expected weight of the shape {list(shape)}, got {list(weight.shape)}")
+    dims = list(range(input.dim() - len(shape), input.dim()))
     x = raised(input)
     squares = x.pow(2).mean(dims, keepdim=True)
     torch.ops.aten.add_.Scalar(squares, torch.finfo(x.dtype).eps if eps is None else eps)
@@ -106,8 +121,16 @@ def _attention(*args: Any, **kwargs: Any) -> Any:
     call = _Attention(*args, **kwargs)
     aten: Any = torch.ops.aten
     query, key, value, mask, dropout_p, is_causal, scale, enable_gqa = call
+    if mask is not None and is_causal:
+        raise RuntimeError("Explicit attn_mask should not be set when is_causal=True")
     mask = _as_added(mask, query.dtype)
     if _is_fused_on_cpu(call):
+        if query.dim() == 3:  # one sample
+            whole = [each if each is None else each.unsqueeze(0) for each in (query, key, value)]
+            rest = None if mask is None else mask.unsqueeze(0) if mask.dim() == 3 else mask
+            return _attention(*whole, rest, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa).squeeze(
+                0
+            )
         fused = aten._scaled_dot_product_flash_attention_for_cpu
         return fused(query, key, value, dropout_p, is_causal, attn_mask=mask, scale=scale)[0]
     return aten._scaled_dot_product_attention_math(
@@ -128,9 +151,11 @@ def _is_fused_on_cpu(call: _Attention) -> bool:
 
 
 def _in_cpu_memory(tensor: Tensor) -> Tensor:
-    with outside(), outside_modes(), torch.no_grad():
-        other = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
-    return other.requires_grad_(tensor.requires_grad and tensor.is_floating_point())
+    followed = tensor.requires_grad and tensor.is_floating_point()
+    with outside(), outside_modes():
+        return torch.empty_strided(
+            tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu", requires_grad=followed
+        )
 
 
 def _as_added(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:

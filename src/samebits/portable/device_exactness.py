@@ -1,8 +1,8 @@
-"""Ops of torch that are exact on the CPU and not on a GPU: there they are made to be.
+"""Ops of torch that are exact on the CPU, and on a GPU not, or otherwise: there they give what the CPU gives.
 
-`x / 3` on a GPU multiplies by 1 / 3, which has been rounded already (`div_true_kernel_cuda` and its like in
-ATen/native/cuda/BinaryDivTrueKernel.cu, 2.13.0). Where the divisor lies on the GPU, it divides. `scatter`
-with an index that is there twice keeps either value; on the CPU the last one stays.
+For example `x / 3` on a GPU multiplies by 1 / 3, which has been rounded already (`div_true_kernel_cuda` and
+its like in ATen/native/cuda/BinaryDivTrueKernel.cu, 2.13.0). Where the divisor lies on the GPU, it divides.
+Places that are met twice, and those that interpolation takes, are in device_places.py.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits._torch.kernel_overrides import KernelOverrides, op_named
+from samebits._torch.op_forms import delivery_of, forms_of, outputs_of
 from samebits.portable._devices import CUDA, device_types
 from samebits.portable._tensors import LOW_PRECISION
+from samebits.portable.device_places import index_copied, interpolations, pooled, scattered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
 
-_DIVISIONS = ("div.Tensor", "div_.Tensor", "div.Tensor_mode", "div_.Tensor_mode")
-_FLOORED = ("floor_divide", "floor_divide_.Tensor")
-_SCATTERED = ("scatter.src", "scatter_.src", "scatter.src_out")
+    Number = Tensor | float
+    Compute = Callable[..., Any]
 
 
 @functools.cache
@@ -31,71 +32,162 @@ def exact_on_gpu() -> KernelOverrides:
     """Return the kernels of these ops for tensors on a GPU; none where torch takes none from Python."""
     if CUDA not in device_types():
         return KernelOverrides({}, "CUDA")
-    divisions = {name: _division(name) for name in (*_DIVISIONS, *_FLOORED)}
-    return KernelOverrides(divisions | {name: _scattering(name) for name in _SCATTERED}, "CUDA")
+    kernels = {
+        form: _kernel(form, compute)
+        for name, compute in computations().items()
+        for form in forms_of(name, "CUDA")
+    }
+    return KernelOverrides(kernels, "CUDA")
 
 
-def _scattering(name: str) -> Callable[..., Any]:
-    in_place = "_." in name
+def computations() -> dict[str, Compute]:
+    """Return what gives the result of each op.
 
-    def run(_: Callable[[], Any], x: Tensor, dim: int, index: Tensor, src: Tensor, out: Any = None) -> Any:
-        result = scattered(x, dim, index, src)
-        if in_place:
-            return x.copy_(result)
-        return result if out is None else out.resize_(result.shape).copy_(result)
+    It is called with torch's own kernel, which makes the result of the arguments, and with the arguments; it
+    returns None where torch's kernel is exact.
+    """
+    return {
+        **dict.fromkeys(("div.Tensor", "div.Tensor_mode", "floor_divide"), divided),
+        **dict.fromkeys(("add.Tensor", "sub.Tensor"), added),
+        "mul.Tensor": multiplied,
+        "threshold": compared,
+        "threshold_backward": compared,
+        "scatter.src": scattered,
+        "index_copy": index_copied,
+        **interpolations(),
+        **pooled(),
+    }
+
+
+def _kernel(form: str, compute: Compute) -> Compute:
+    deliver, outputs = delivery_of(form), outputs_of(form)
+    plain = op_named(_plain(form))
+    in_place = form.partition(".")[0].endswith("_")
+
+    def run(otherwise: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+        given = {name: value for name, value in kwargs.items() if name not in outputs}
+        result = compute(plain, *args, **given)
+        if result is None:
+            return otherwise()
+        if isinstance(result, torch.Tensor):
+            result = _as_written(result, kwargs[outputs[0]] if outputs else args[0] if in_place else result)
+        return deliver(args, kwargs, result)
 
     return run
 
 
-def scattered(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """Return a copy of x with values of `src` at some places; of several for one place the last one.
+def _as_written(result: Tensor, target: Tensor) -> Tensor:
+    """Return a result in the dtype of what it is written to.
 
-    Args:
-        x: of any dtype.
-        dim: along which the indices are.
-        index: int64, no larger than x but along `dim`, nor than `src`.
-        src: the values.
+    Raises:
+        RuntimeError: where torch does not write it there.
     """
-    if not index.numel():
-        return x.clone()
-    if not x.dim():
-        return scattered(x.view(1), 0, index.reshape(1), src.reshape(1)).view(())
-    region = tuple(slice(n if d != dim % x.dim() else None) for d, n in enumerate(index.shape))
-    shape = [1] * x.dim()
-    shape[dim] = index.shape[dim]
-    place = torch.arange(index.shape[dim], device=x.device).view(shape).expand(index.shape)
-    last = torch.full(x[region].shape, -1, dtype=torch.int64, device=x.device)
-    last = last.scatter_reduce(dim, index.to(torch.int64), place, "amax")
-    given = src[tuple(slice(n) for n in index.shape)].gather(dim, last.clamp(min=0))
-    result = x.clone()
-    result[region] = torch.where(last >= 0, given, x[region])
+    if not torch.can_cast(result.dtype, target.dtype):
+        raise RuntimeError(
+            f"result type {result.dtype} can't be cast to the desired output type {target.dtype}"
+        )
+    return result.to(target.dtype)
+
+
+def _plain(form: str) -> str:
+    """Return the form of an op that returns its result: `div.Tensor` for `div_.Tensor` and `div.out`."""
+    base, _, overload = form.partition(".")
+    name = base.removesuffix("_")
+    known = [each for each in computations() if each.partition(".")[0] == name]
+    mode = [each for each in known if each.endswith("_mode")]
+    return mode[0] if mode and overload.endswith("_mode") else known[0]
+
+
+def _is_number(value: Number) -> bool:
+    """Tell whether it is a number for torch: one of Python, or a tensor without dimensions."""
+    return not isinstance(value, torch.Tensor) or not value.dim()
+
+
+def _on(device: torch.device | str, value: Number, dtype: torch.dtype) -> Tensor:
+    if isinstance(value, torch.Tensor):
+        return value.to(device).to(dtype)
+    return torch.full((), value, dtype=dtype, device=device)
+
+
+def _device_of(*values: Number) -> torch.device:
+    """Return where the tensors are: on a GPU if one of them is."""
+    devices = [each.device for each in values if isinstance(each, torch.Tensor)]
+    return next((device for device in devices if device.type != "cpu"), devices[0])
+
+
+def _left_to_torch(op: Any, *values: Number, **kwargs: Any) -> Tensor | None:
+    """Return None, for torch's own kernel to be called; it takes no numbers of Python: then call the op."""
+    if all(isinstance(each, torch.Tensor) for each in values):
+        return None
+    dtype = torch.result_type(values[0], values[1])
+    result: Tensor = op(
+        *(each if isinstance(each, torch.Tensor) else _on("cpu", each, dtype) for each in values), **kwargs
+    )
     return result
 
 
-def _division(name: str) -> Callable[..., Any]:
-    divide = op_named(name.replace("_.", ".").replace("floor_divide.Tensor", "floor_divide"))
-    in_place = "_." in name
-
-    def run(otherwise: Callable[[], Any], x: Tensor, divisor: Tensor | float, **kwargs: Any) -> Any:
-        if isinstance(divisor, torch.Tensor) and not divisor.is_cpu:
-            return otherwise()
-        result = divided(divide, x, divisor, **kwargs)
-        return x.copy_(result) if in_place else result
-
-    return run
-
-
-def divided(divide: Any, x: Tensor, divisor: Tensor | float, **kwargs: Any) -> Any:
+def divided(divide: Any, x: Number, divisor: Number, **kwargs: Any) -> Tensor | None:
     """Return a quotient that is rounded once.
 
     Args:
         divide: `aten::div` or its like.
         x: the dividend.
-        divisor: a number, or a tensor without dimensions in CPU memory.
+        divisor: a number, or a tensor.
         **kwargs: of the op.
     """
     dtype = torch.result_type(x, divisor)
     if dtype in LOW_PRECISION:
-        number = torch.as_tensor(divisor, dtype=torch.float32, device=x.device)
-        return divide(x.to(torch.float32), number, **kwargs).to(dtype)
-    return divide(x, torch.as_tensor(divisor, dtype=dtype, device=x.device), **kwargs)
+        return _by_wide_number(divide, x, divisor, **kwargs)
+    if dtype.is_complex or (isinstance(divisor, torch.Tensor) and not divisor.is_cpu):
+        return _left_to_torch(divide, x, divisor, **kwargs)
+    quotient: Tensor = divide(x, _on(_device_of(x, divisor), divisor, dtype), **kwargs)
+    return quotient
+
+
+def multiplied(multiply: Any, x: Number, factor: Number) -> Tensor | None:
+    """Return a product of float16 or bfloat16 values that is rounded once."""
+    if torch.result_type(x, factor) in LOW_PRECISION:
+        return _by_wide_number(multiply, x, factor)
+    return _left_to_torch(multiply, x, factor)
+
+
+def _by_wide_number(op: Any, x: Number, number: Number, **kwargs: Any) -> Tensor | None:
+    """Return what the CPU gives of float16 or bfloat16 values and a number that may have more digits.
+
+    One that comes second counts with all of float32, one that comes first is rounded to the dtype.
+    """
+    dtype = torch.result_type(x, number)
+    if _is_number(number) and getattr(number, "dtype", None) != dtype and isinstance(x, torch.Tensor):
+        wide = op(x.to(torch.float32), _on(x.device, number, torch.float32), **kwargs)
+        result: Tensor = wide.to(dtype)
+        return result
+    if _is_number(x) and getattr(x, "dtype", None) != dtype:
+        rounded: Tensor = op(_on(_device_of(x, number), x, dtype), number, **kwargs)
+        return rounded
+    return None
+
+
+def added(add: Any, x: Number, other: Number, *, alpha: float = 1) -> Tensor | None:
+    """Return a sum of float16 or bfloat16 values, of which a number is rounded to their dtype first."""
+    dtype = torch.result_type(x, other)
+    if dtype not in LOW_PRECISION:
+        return _left_to_torch(add, x, other, alpha=alpha)
+    wide = [_is_number(each) and getattr(each, "dtype", None) != dtype for each in (x, other)]
+    if not any(wide):
+        return None
+    device = _device_of(x, other)
+    values = (
+        _on(device, each, dtype) if is_wide else each for each, is_wide in zip((x, other), wide, strict=True)
+    )
+    total: Tensor = add(*values, alpha=alpha)
+    return total
+
+
+def compared(op: Any, x: Tensor, *rest: Any) -> Tensor | None:
+    """Return float16 or bfloat16 values compared with a number that may have more digits."""
+    if x.dtype not in LOW_PRECISION:
+        return None
+    result: Tensor = op(
+        *(each.to(torch.float32) if isinstance(each, torch.Tensor) else each for each in (x, *rest))
+    )
+    return result.to(x.dtype)

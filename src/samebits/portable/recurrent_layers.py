@@ -158,6 +158,8 @@ def _weights(params: Sequence[Tensor], at: int, first: States, options: _Options
     """Return those of a layer and direction: two, two biases if there are some, perhaps a projection."""
     is_projected = len(first) > 1 and first[0].shape[-1] != first[1].shape[-1]
     each = 2 + 2 * options.has_biases + is_projected
+    if len(params) != each * options.num_layers * (2 if options.bidirectional else 1):
+        raise RuntimeError(f"{len(params)} weights do not go with {options.num_layers} layers of {each}")
     given = params[at * each : (at + 1) * each]
     x_bias, bias = given[2:4] if options.has_biases else (None, None)
     return _Weights(given[0], given[1], x_bias, bias, given[-1] if is_projected else None)

@@ -81,6 +81,46 @@ def test_attention(name, dtype):
     assert bits(lambda: gradients([own(query, key, value, **options)], inputs)) == expected
 
 
+@pytest.mark.parametrize("shape", [(3, 5, 8), (5, 8)], ids=str)
+def test_attention_of_fewer_dimensions(shape):
+    """One sample, and one head of it."""
+    query, key, value = (torch.randn(shape, requires_grad=True) for _ in range(3))
+    own = device_choices.compositions()["scaled_dot_product_attention"]
+    attend = functional.scaled_dot_product_attention
+    inputs = [query, key, value]
+
+    expected = bits(lambda: gradients([attend(*inputs)], inputs))
+    assert bits(lambda: gradients([own(*inputs)], inputs)) == expected
+
+
+def test_softmax_of_half_the_precision():
+    """A GPU has one op for both; the CPU converts first."""
+    x = torch.randn(4, 7, dtype=torch.float16, requires_grad=True)
+    for name in ("softmax", "log_softmax"):
+        own, of_torch = device_choices.compositions()[f"{name}.int"], getattr(functional, name)
+        expected = bits(lambda f=of_torch: gradients([f(x, -1, dtype=torch.float32)], [x]))
+        assert bits(lambda f=own: gradients([f(x, -1, torch.float32)], [x])) == expected
+
+
+WRONG = {
+    "dropout": lambda own: own(torch.arange(3), 0.5, True),
+    "rms_norm": lambda own: own(torch.ones(2, 8), [7]),
+    "scaled_dot_product_attention": lambda own: own(
+        *[torch.ones(1, 1, 2, 2)] * 3, torch.ones(2, 2), 0.0, True
+    ),
+    "gru.input": lambda own: own(
+        torch.ones(1, 1, 2), torch.ones(1, 1, 2), [torch.ones(6, 2)] * 3, False, 1, 0.0, False, False, False
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments(name):
+    """What the CPU refuses."""
+    with pytest.raises(RuntimeError):
+        WRONG[name](device_choices.compositions()[name])
+
+
 @pytest.mark.parametrize("queries", [2, 4])
 def test_attention_of_grouped_heads(queries):
     """Several heads of queries share one of keys."""

@@ -1,4 +1,4 @@
-"""What can be told without a GPU of the kernels for one: names, parameters, divisions by numbers."""
+"""What can be told without a GPU of the kernels for one: their names and parameters."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import struct
 from pathlib import Path
 
 import pytest
-import torch
 
-from samebits.portable import device_exactness
 from samebits.portable.backends import cuda_kernels, parameters_cuda
 from samebits.portable.backends.library import declared_fields
 from samebits.portable.kernels import activations, complex_numbers, elementwise
@@ -101,39 +99,3 @@ def test_functions_have_their_numbers():
         r"[XY]\((\w+)\)", header.partition("#define SBP_ACTIVATIONS")[2].partition("enum")[0]
     ) == list(activations.NAMES)
     assert all(name.isidentifier() for name in (*elementwise.UNARY, *elementwise.BINARY))
-
-
-@pytest.mark.parametrize(
-    "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64], ids=str
-)
-@pytest.mark.parametrize("shape", [(50,), ()], ids=str)
-def test_divisions_are_those_of_torch_on_the_cpu(dtype, shape):
-    """By a number, and by a tensor without dimensions; with each way of rounding."""
-    x = (torch.randn(shape) * 20).to(dtype)
-    aten = torch.ops.aten
-    for divisor in (3, 0.7, torch.tensor(0.7), torch.tensor(0.7, dtype=torch.float64)):
-        found = device_exactness.divided(aten.div, x, divisor)
-        assert found.dtype == torch.div(x, divisor).dtype
-        assert torch.equal(found, torch.div(x, divisor))
-        for mode in ("floor", "trunc"):
-            found = device_exactness.divided(aten.div, x, divisor, rounding_mode=mode)
-            assert torch.equal(found, torch.div(x, divisor, rounding_mode=mode))
-
-
-def test_a_division_by_the_reciprocal_has_other_bits():
-    """What a GPU does of itself."""
-    x = torch.randn(1000)
-    assert not torch.equal(x * (1 / torch.tensor(3.0)), x / 3)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool], ids=str)
-@pytest.mark.parametrize("dim", [0, 1, -1])
-def test_scatter_keeps_the_last_value(dtype, dim):
-    """As torch does on the CPU; with an index smaller than x and the values, and places met twice."""
-    x, src = torch.randn(6, 7, 5).mul(9).to(dtype), torch.randn(8, 8, 8).mul(9).to(dtype)
-    index = torch.randint(5, (4, 5, 3))
-    assert torch.equal(device_exactness.scattered(x, dim, index, src), x.scatter(dim, index, src))
-    assert torch.equal(device_exactness.scattered(x, dim, index[:0], src), x)
-    one = x[0, 0, 0]
-    zero = torch.zeros((), dtype=torch.int64)
-    assert torch.equal(device_exactness.scattered(one, 0, zero, src[0, 0, 0]), src[0, 0, 0])
