@@ -39,10 +39,10 @@ def compositions() -> dict[str, Callable[..., Any]]:
     libraries = (f"_use_{library}_ctc_loss" for library in ("cudnn", "miopen"))
     return {
         "dropout": _dropout,
-        "log_softmax.int": functools.partial(_softmax, torch.ops.aten._log_softmax),
+        "log_softmax.int": functools.partial(_softmax, "_log_softmax"),
         "rms_norm": _rms_norm,
         "scaled_dot_product_attention": _attention,
-        "softmax.int": functools.partial(_softmax, torch.ops.aten._softmax),
+        "softmax.int": functools.partial(_softmax, "_softmax"),
         **{f"{name}{form}": _never for name in libraries for form in ("", ".Tensor")},
         **recurrent_layers.layers(),
     }
@@ -80,8 +80,8 @@ def _dropout(input: Tensor, p: float, train: bool) -> Tensor:  # noqa: A002, FBT
     return input * noise
 
 
-def _softmax(op: Any, x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    given: Tensor = op(x if dtype is None else x.to(dtype), dim, False)
+def _softmax(name: str, x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    given: Tensor = getattr(torch.ops.aten, name)(x if dtype is None else x.to(dtype), dim, False)
     return given
 
 
