@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from samebits.portable._devices import device_types
 from samebits.portable._refusals import refuse_device
 from samebits.portable.backends.library import load
 
@@ -30,6 +29,8 @@ def backend_of(tensor: Tensor) -> Backend:
     """
     if tensor.is_cpu:
         return cpu_backend()
+    from samebits.portable._devices import device_types  # imports torch, which commands need not
+
     if tensor.is_cuda and tensor.device.type in device_types():
         return cuda_backend(tensor.get_device())
     raise refuse_device(tensor.device)
