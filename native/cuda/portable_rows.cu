@@ -53,17 +53,24 @@ template <class T> SBP_FUNCTION void softmax_of(const sbp_softmax_parameters &p)
 }
 SBP_KERNEL_TOGETHER(softmax, sbp_softmax_parameters)
 
+/* Writes the mean and 1 / sqrt(variance + eps) of a row, which all lanes get. */
+template <class T> SBP_FUNCTION void sbd_moments(const T *x, int64_t n, double eps, T *mean, T *rstd) {
+    const T m = sbd_total<SBP_SUM, T>(n, [&](T lane, int64_t i) { return lane + x[i]; }) / (T)n;
+    const T variance = sbd_total<SBP_DEVIATIONS, T>(n, [&](T lane, int64_t i) {
+        return sbd_step<SBP_DEVIATIONS>(lane, x[i], x[i], m);
+    }) / (T)n;
+    *mean = m;
+    *rstd = 1 / sbd_sqrt(variance + (T)eps);
+}
+
 template <class T> SBP_FUNCTION void layer_norm_of(const sbp_layer_norm_parameters &p) {
     const int64_t n = p.n;
     const T *weight = (const T *)p.weight, *bias = (const T *)p.bias;
     SBD_EACH_ROW(row, p.rows, is_there) {
         const T *x = (const T *)p.x + row * n;
         T *out = (T *)p.out + row * n;
-        const T mean = sbd_total<SBP_SUM, T>(n, [&](T lane, int64_t i) { return lane + x[i]; }) / (T)n;
-        const T variance = sbd_total<SBP_DEVIATIONS, T>(n, [&](T lane, int64_t i) {
-            return sbd_step<SBP_DEVIATIONS>(lane, x[i], x[i], mean);
-        }) / (T)n;
-        const T rstd = 1 / sbd_sqrt(variance + (T)p.eps);
+        T mean, rstd;
+        sbd_moments(x, n, p.eps, &mean, &rstd);
         if (is_there && threadIdx.x % SBP_LANES == 0) {
             ((T *)p.mean)[row] = mean;
             ((T *)p.rstd)[row] = rstd;
@@ -98,11 +105,8 @@ template <class T> SBP_FUNCTION void group_norm_of(const sbp_group_norm_paramete
     SBD_EACH_ROW(row, p.samples * p.groups, is_there) {
         const T *x = (const T *)p.x + row * n;
         T *out = (T *)p.out + row * n;
-        const T mean = sbd_total<SBP_SUM, T>(n, [&](T lane, int64_t i) { return lane + x[i]; }) / (T)n;
-        const T variance = sbd_total<SBP_DEVIATIONS, T>(n, [&](T lane, int64_t i) {
-            return sbd_step<SBP_DEVIATIONS>(lane, x[i], x[i], mean);
-        }) / (T)n;
-        const T rstd = 1 / sbd_sqrt(variance + (T)p.eps);
+        T mean, rstd;
+        sbd_moments(x, n, p.eps, &mean, &rstd);
         if (is_there && threadIdx.x % SBP_LANES == 0) {
             ((T *)p.mean)[row] = mean;
             ((T *)p.rstd)[row] = rstd;

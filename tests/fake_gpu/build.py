@@ -12,10 +12,8 @@ import importlib.util
 import itertools
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from samebits.portable.backends.tile_shapes import SHAPES
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "native"
@@ -120,28 +118,14 @@ def build_kernels(folder: Path) -> None:
         for part in range(parts)
         for options in [(f'-DSOURCE="{name}"', f"-DPART={part}")]
     ]
+    layouts = itertools.product(SHAPES, (False, True), (False, True))
     gemm = [
-        compiled(SOURCES / "host_gemm.cpp", folder / f"{macros['NAME']}.o", *paths, *defines)
-        for macros in gemm_macros()
-        for defines in [[f"-DGEMM_{name}={value}" for name, value in macros.items()]]
+        compiled(SOURCES / "host_gemm.cpp", folder / f"{macros['GEMM_NAME']}.o", *paths, *defines)
+        for shape, a_along_k, b_along_k in layouts
+        for macros in [shape.macros(a_along_k=a_along_k, b_along_k=b_along_k)]
+        for defines in [[f"-D{name}={value}" for name, value in macros.items()]]
     ]
     link(folder / "libkernels.so", [digest, *portable, *gemm])
-
-
-def gemm_macros() -> Iterator[dict[str, object]]:
-    """The macros of the kernels that samebits.portable.backends.cuda_products launches."""
-    for name, totals, depth, stages in (("shared", 1, 16, 3), ("registers", 0, 8, 4)):
-        for a_along_k, b_along_k in itertools.product((0, 1), (0, 1)):
-            yield {
-                "NAME": f"gemm_{name}_{a_along_k}{b_along_k}",
-                "ROWS": 128,
-                "COLUMNS": 128,
-                "DEPTH": depth,
-                "STAGES": stages,
-                "TOTALS": totals,
-                "A_ALONG_K": a_along_k,
-                "B_ALONG_K": b_along_k,
-            }
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import importlib
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,17 @@ def test_reductions(name, dtype):
         ]
 
     assert other_bits(all_kinds, x, b) == []
+
+
+def test_a_reduction_of_more_axes_than_a_launch_takes():
+    """None of which is part of another."""
+    x, b = torch.randn((2,) * 18), torch.randn((2,) * 18)
+
+    def run(x, b):
+        x, b = (each.permute(*range(17, -1, -1)) for each in (x, b))
+        return [reductions.sum_over(x, (3,)), reductions.sum_products_over(x, b, tuple(range(0, 18, 2)))]
+
+    assert other_bits(run, x, b) == []
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -519,6 +531,30 @@ def test_divisions_by_numbers_divide(monkeypatch):
     before = len(seen)
     x / 3
     assert len(seen) == before
+
+
+def test_the_seed_of_the_device_has_no_effect():
+    """Keys come from the CPU's generator."""
+
+    def draw(seed):
+        torch.manual_seed(5)
+        torch.cuda.manual_seed(seed)
+        with samebits.portable():
+            return torch.randn(20, device="cuda")
+
+    assert torch.equal(draw(1), draw(2))
+
+
+def test_a_thread_of_its_own():
+    """One that has not used the device before."""
+    x = torch.randn(30, 30, device="cuda")
+
+    def run():
+        with samebits.portable():
+            return x.exp().sum(0)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert torch.equal(pool.submit(run).result(), run())
 
 
 REFUSED = {

@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from samebits._cuda.nvrtc import compile_kernels
+from samebits._cuda.nvrtc import OPTIONS, compile_kernels
 from samebits._text.caches import cache_folder
 from samebits._text.files import open_to_read, write_whole
 
@@ -19,31 +19,21 @@ _CHECK = hashlib.sha256().digest_size
 
 
 def code_of(file: str, sources: Mapping[str, str], capability: tuple[int, int], cuda: str) -> bytes:
-    """Return the machine code of one file, compiled unless it is kept.
+    """Return what `compile_kernels` gives for these arguments, compiled unless it is kept.
 
     A file that is missing, damaged or cannot be written only costs time.
 
-    Args:
-        file: the name of a source.
-        sources: all that it includes, by name.
-        capability: of the device, such as (9, 0).
-        cuda: the release that torch was built with, such as `13.0`.
-
     Raises:
-        CompileError: NVRTC is not there, or it does not know the device or the source.
+        CompileError: as `compile_kernels`.
     """
-    path = os.path.join(cache_folder(), "kernels", f"{_key(file, sources, capability, cuda)}.cubin")
+    of_all = repr([file, sorted(sources.items()), capability, cuda, OPTIONS])
+    name = hashlib.sha256(of_all.encode()).hexdigest()
+    path = os.path.join(cache_folder(), "kernels", f"{name}.cubin")
     code = _read(path)
     if code is None:
         code = compile_kernels(file, sources, capability, cuda)
         _write(path, code)
     return code
-
-
-def _key(*parts: object) -> str:
-    """Return a name for all that the code depends on."""
-    ordered = [sorted(part.items()) if isinstance(part, dict) else part for part in parts]
-    return hashlib.sha256(repr(ordered).encode()).hexdigest()
 
 
 def _read(path: str) -> bytes | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 # A product and a sum are fused only where a source says so.
-_OPTIONS = ("--fmad=false", "--std=c++17", "--device-int128")
+OPTIONS = ("--fmad=false", "--std=c++17", "--device-int128")
 
 
 class CompileError(RuntimeError):
@@ -47,7 +47,7 @@ def compile_kernels(file: str, sources: Mapping[str, str], capability: tuple[int
         ),
     )
     try:
-        options = [f"--gpu-architecture=sm_{capability[0]}{capability[1]}", *_OPTIONS]
+        options = [f"--gpu-architecture=sm_{capability[0]}{capability[1]}", *OPTIONS]
         if nvrtc.nvrtcCompileProgram(program, len(options), _strings(options)):
             log = _output(nvrtc, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
             raise CompileError(log.rstrip(b"\0").decode(errors="replace").strip())

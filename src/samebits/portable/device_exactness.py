@@ -33,7 +33,7 @@ def exact_on_gpu() -> KernelOverrides:
     if CUDA not in device_types():
         return KernelOverrides({}, "CUDA")
     kernels = {
-        form: _kernel(form, compute)
+        form: _kernel(form, op_named(name), compute)
         for name, compute in computations().items()
         for form in forms_of(name, "CUDA")
     }
@@ -59,9 +59,8 @@ def computations() -> dict[str, Compute]:
     }
 
 
-def _kernel(form: str, compute: Compute) -> Compute:
+def _kernel(form: str, plain: Any, compute: Compute) -> Compute:
     deliver, outputs = delivery_of(form), outputs_of(form)
-    plain = op_named(_plain(form))
     in_place = form.partition(".")[0].endswith("_")
 
     def run(otherwise: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
@@ -87,15 +86,6 @@ def _as_written(result: Tensor, target: Tensor) -> Tensor:
             f"result type {result.dtype} can't be cast to the desired output type {target.dtype}"
         )
     return result.to(target.dtype)
-
-
-def _plain(form: str) -> str:
-    """Return the form of an op that returns its result: `div.Tensor` for `div_.Tensor` and `div.out`."""
-    base, _, overload = form.partition(".")
-    name = base.removesuffix("_")
-    known = [each for each in computations() if each.partition(".")[0] == name]
-    mode = [each for each in known if each.endswith("_mode")]
-    return mode[0] if mode and overload.endswith("_mode") else known[0]
 
 
 def _is_number(value: Number) -> bool:

@@ -60,3 +60,11 @@ def test_a_folder_that_cannot_be_written(compiled, tmp_path, monkeypatch):
     monkeypatch.setenv("SAMEBITS_CACHE", str(tmp_path / "file" / "cache"))
     assert ask() == ask() == b"A.CU" * 100
     assert len(compiled) == 2
+
+
+def test_other_options_are_other_code(compiled, monkeypatch):
+    """They decide the bits: a product and a sum may be fused."""
+    ask()
+    monkeypatch.setattr(kept_code, "OPTIONS", ("--fmad=true",))
+    ask()
+    assert len(compiled) == 2

@@ -68,10 +68,9 @@ def test_a_division_by_the_reciprocal_has_other_bits():
 def test_thresholds(dtype):
     """One that the dtype does not have."""
     x = torch.tensor([0.1, 0.2, -0.1, 0.0999]).to(dtype)
-    for _ in range(3):
-        assert same(given("threshold", x, 0.1, 0.3), functional.threshold(x, 0.1, 0.3))
-        expected = torch.ops.aten.threshold_backward(x + 1, x, 0.1)
-        assert same(given("threshold_backward", x + 1, x, 0.1), expected)
+    assert same(given("threshold", x, 0.1, 0.3), functional.threshold(x, 0.1, 0.3))
+    expected = torch.ops.aten.threshold_backward(x + 1, x, 0.1)
+    assert same(given("threshold_backward", x + 1, x, 0.1), expected)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool], ids=str)

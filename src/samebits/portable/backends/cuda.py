@@ -100,8 +100,11 @@ class CudaBackend(CudaProducts, CudaNorms, CudaAttention, CudaLstm, NativeBacken
         """See `Backend`."""
         keep, over = _axes(x, b, reduced)
         if len(keep) > ON_DEVICE or len(over) > ON_DEVICE:
-            x, b = x.contiguous(), None if b is None else b.contiguous()
-            keep, over = _axes(x, b, reduced)
+            order = [*(d for d in range(x.dim()) if d not in reduced), *reduced]
+            x = x.permute(order).contiguous()
+            b = None if b is None else b.permute(order).contiguous()
+            reduced = tuple(range(x.dim() - len(reduced), x.dim()))
+            keep, over = _axes(x, b, reduced)  # at most one of each
         n = x.numel() // max(out.numel(), 1)
         chunks, outputs, is_f64 = -(-n // _CHUNK), out.numel(), x.dtype is _float64
         sums = out if chunks == 1 else x.new_empty(chunks * outputs)
@@ -142,7 +145,7 @@ class CudaBackend(CudaProducts, CudaNorms, CudaAttention, CudaLstm, NativeBacken
             return True
         if bool(((index >= rows) | (index < (-1 if skip else -rows))).any()):
             return False
-        super().accumulate(out, index, src, kind, skip=skip)
+        self._take_in(out, index, src, kind, skip=skip, bad=0)  # which the kernel does not write
         return True
 
     def _step(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
+import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -166,6 +167,7 @@ class CudaKernels:
         self.most_shared = int(getattr(properties, "shared_memory_per_block_optin", 48 << 10))
         self._modules: dict[Unit, Module] = {}
         self._kernels: dict[tuple[Unit, str], Kernel] = {}
+        self._thread = threading.local()
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         if name not in LAUNCHES:
@@ -221,6 +223,9 @@ class CudaKernels:
         try:
             with torch.cuda.device(self._index):
                 stream = torch.cuda.current_stream()
+                if not getattr(self._thread, "has_context", False):
+                    stream.synchronize()  # makes the context current in this thread
+                    self._thread.has_context = True
                 kernel = self._kernel(unit, name)
                 kernel.launch(grid, block, [struct_of], stream.cuda_stream)
         except (CompileError, DriverError) as error:
@@ -234,7 +239,6 @@ class CudaKernels:
         kernel = self._kernels.get((unit, name))
         if kernel is None:
             if unit not in self._modules:
-                torch.cuda.current_stream().synchronize()  # makes the context current
                 self._modules[unit] = Module(_compiled(unit, self.capability))
             kernel = self._kernels[unit, name] = self._modules[unit].kernel(name)
         return kernel

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,6 +11,7 @@ from samebits.portable.backends.native import added_strides
 from samebits.portable.backends.native_norms import NativeNorms, address
 from samebits.portable.backends.parameters import Gemm
 from samebits.portable.backends.parameters_cuda import GemmProduct
+from samebits.portable.backends.tile_shapes import SHAPES
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,59 +23,6 @@ _LEAST_SIDE = 64
 _LEAST_WORK = 1 << 22
 _MOST_BATCHES = 64
 _MOST = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """How the kernel is made.
-
-    Args:
-        name: in the name of the kernel.
-        totals: where the totals of a thread are, as gemm_body.h numbers it.
-        depth: how many k a stage has.
-        stages: in shared memory.
-        min_blocks: thread blocks that a multiprocessor is to hold.
-    """
-
-    name: str
-    totals: int
-    depth: int
-    stages: int
-    min_blocks: int
-    rows: int = 128
-    columns: int = 128
-
-    @property
-    def threads(self) -> int:
-        """Return how many there are in a block: each has 8 x 8 outputs."""
-        return self.rows * self.columns // 64
-
-    def shared_bytes(self, *, b_along_k: bool) -> int:
-        """Return the dynamic shared memory of a block, as `gemm_shape` has it."""
-        stage = self.depth * (self.rows + 4 + self.columns + 4 * b_along_k)
-        totals = self.rows * self.columns if self.totals == _IN_SHARED else 0
-        return 4 * (self.stages * stage + totals)
-
-    def unit(self, *, a_along_k: bool, b_along_k: bool) -> Unit:
-        """Return what is compiled for operands that are contiguous along k, or across it."""
-        layout = {"A_ALONG_K": int(a_along_k), "B_ALONG_K": int(b_along_k)}
-        made = {"ROWS": self.rows, "COLUMNS": self.columns, "DEPTH": self.depth, "STAGES": self.stages}
-        rest = {"TOTALS": self.totals, "MIN_BLOCKS": self.min_blocks, **layout}
-        macros = tuple((f"GEMM_{name}", value) for name, value in (made | rest).items())
-        function = self.function(a_along_k=a_along_k, b_along_k=b_along_k)
-        return Unit("gemm.cu", macros=(*macros, ("GEMM_NAME", function)))
-
-    def function(self, *, a_along_k: bool, b_along_k: bool) -> str:
-        """Return the name of the kernel for such operands."""
-        return f"gemm_{self.name}_{int(a_along_k)}{int(b_along_k)}"
-
-
-_IN_REGISTERS, _IN_SHARED = 0, 1
-SHAPES = (
-    _Shape("shared", _IN_SHARED, depth=16, stages=3, min_blocks=2),
-    _Shape("registers", _IN_REGISTERS, depth=8, stages=4, min_blocks=1),
-)
-"""The fastest on an H200 first; the second one needs less shared memory."""
 
 
 class CudaProducts(NativeNorms):
@@ -109,9 +56,10 @@ class CudaProducts(NativeNorms):
             a.stride(0 if a_along_k else 1), b.stride(1 if b_along_k else 0),
             m | n << 32, k | -(-k // 128) << 32,
         )  # fmt: skip
+        macros = shape.macros(a_along_k=a_along_k, b_along_k=b_along_k)
         self._launch_tiles(
-            shape.unit(a_along_k=a_along_k, b_along_k=b_along_k),
-            shape.function(a_along_k=a_along_k, b_along_k=b_along_k),
+            Unit("gemm.cu", macros=tuple(macros.items())),
+            str(macros["GEMM_NAME"]),
             product,
             (-(-n // shape.columns), -(-m // shape.rows)),
             (shape.threads, shape.shared_bytes(b_along_k=b_along_k)),

@@ -1,4 +1,4 @@
-"""A backend for a GPU without kernels: what they read goes to the CPU, and their results come back.
+"""What a GPU has no kernels for: what they read goes to the CPU, and their results come back.
 
 So every kernel has the CPU's bits, and takes as long as the way there and back. backends/cuda.py has kernels
 that run on the GPU, and leaves the rest to this.
@@ -20,20 +20,14 @@ if TYPE_CHECKING:
     from samebits.portable.backends.interface import Backend
 
 _WRITTEN = {
-    "adam": ("groups",),
-    "attend": ("out", "logs"),
-    "attend_backward": ("of_heads",),
-    "batch_norm": ("running", "out"),
     "cholesky": ("out", "info"),
-    "lstm": ("out", "course"),
     "lu": ("a", "pivots", "info"),
     "multiply_reflections": ("q",),
     "reflect_columns": ("work", "reflections"),
     "rotate": ("problem", "done"),
-    "sgd": ("groups",),
     "solve_triangular": ("x",),
 }
-"""The arguments that methods of `Backend` write to, where that is not `out`."""
+"""The arguments that the methods which go this way write to, where that is not `out`."""
 
 
 class Detour:
@@ -52,9 +46,7 @@ class Detour:
 
 def _run(method: Callable[..., Any], written: tuple[str, ...], *args: Any, **kwargs: Any) -> Any:
     given = inspect.signature(method).bind(*args, **kwargs).arguments
-    copies: dict[
-        int, tuple[Tensor, Tensor]
-    ] = {}  # by identity, so that an argument that is another one stays it
+    copies: dict[int, tuple[Tensor, Tensor]] = {}  # by identity: one that is another argument stays it
 
     def to_host(tensor: Tensor) -> Tensor:
         if id(tensor) not in copies:

@@ -182,7 +182,11 @@ class NativeBackend(NativeLinalg, NativeLstm):
         """See `Backend`."""
         if not src.numel():
             return True
-        bad = torch.empty(1, dtype=torch.int64, device=out.device)
+        bad = torch.empty(1, dtype=torch.int64, device="cpu")
+        self._take_in(out, index, src, kind, skip=skip, bad=bad.data_ptr())
+        return not bad
+
+    def _take_in(self, out: Tensor, index: Tensor, src: Tensor, kind: str, *, skip: bool, bad: int) -> None:
         batch, rows, columns = out.shape
         self._kernels.accumulate(
             is_f64=out.dtype is _float64,
@@ -196,10 +200,9 @@ class NativeBackend(NativeLinalg, NativeLstm):
             m=src.shape[1],
             src_strides=_shared(src.shape, src.stride()),
             index_strides=_shared(src.shape, index.stride()),
-            bad=bad.data_ptr(),
+            bad=bad,
             skip=skip,
         )
-        return not bad
 
     def attend(self, heads: Heads, out: Tensor, logs: Tensor) -> None:
         """See `Backend`."""

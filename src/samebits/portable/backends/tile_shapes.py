@@ -1,0 +1,59 @@
+"""The shapes in which native/cuda/gemm_body.h is compiled; no torch, so that builds can read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TileShape:
+    """How the kernel is made.
+
+    Args:
+        name: in the name of the kernel.
+        totals: where the totals of a thread are, as gemm_body.h numbers it.
+        depth: how many k a stage has.
+        stages: in shared memory.
+        min_blocks: thread blocks that a multiprocessor is to hold.
+    """
+
+    name: str
+    totals: int
+    depth: int
+    stages: int
+    min_blocks: int
+    rows: int = 128
+    columns: int = 128
+
+    @property
+    def threads(self) -> int:
+        """Return how many there are in a block: each has 8 x 8 outputs."""
+        return self.rows * self.columns // 64
+
+    def shared_bytes(self, *, b_along_k: bool) -> int:
+        """Return the dynamic shared memory of a block, as `gemm_shape` has it."""
+        stage = self.depth * (self.rows + 4 + self.columns + 4 * b_along_k)
+        totals = self.rows * self.columns if self.totals == _IN_SHARED else 0
+        return 4 * (self.stages * stage + totals)
+
+    def macros(self, *, a_along_k: bool, b_along_k: bool) -> dict[str, int | str]:
+        """Return what gemm_body.h is compiled with for operands that are contiguous along k, or across it."""
+        return {
+            "GEMM_NAME": f"gemm_{self.name}_{int(a_along_k)}{int(b_along_k)}",
+            "GEMM_ROWS": self.rows,
+            "GEMM_COLUMNS": self.columns,
+            "GEMM_DEPTH": self.depth,
+            "GEMM_STAGES": self.stages,
+            "GEMM_TOTALS": self.totals,
+            "GEMM_MIN_BLOCKS": self.min_blocks,
+            "GEMM_A_ALONG_K": int(a_along_k),
+            "GEMM_B_ALONG_K": int(b_along_k),
+        }
+
+
+_IN_REGISTERS, _IN_SHARED = 0, 1
+SHAPES = (
+    TileShape("shared", _IN_SHARED, depth=16, stages=3, min_blocks=2),
+    TileShape("registers", _IN_REGISTERS, depth=8, stages=4, min_blocks=1),
+)
+"""The fastest on an H200 first; the second one needs less shared memory."""
