@@ -8,6 +8,7 @@
 # make twins     twin runs of every example under `samebits run --seed` (about 20 minutes)
 # make bench-planted  run verify on every script of the planted corpus (45 minutes on a quiet machine)
 # make bench-resume  the matrix of resuming beside other tools, and 200 kills (about 40 minutes)
+# make kernels  compile the kernels for GPUs, as a release has them; without them a GPU's user compiles them when they are first used (2 minutes)
 # make test-gpu  the tests that need a CUDA device (GPU_PYTHON=python3 to use an interpreter that has torch already)
 # make test-fake-gpu  the same tests, and more, on a device that is not there: torch's CUDA build, in an environment of its own (5 GB)
 # make clean     remove everything that the above made
@@ -42,7 +43,7 @@ PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activ
 SLOW += tests/integration/test_fidelity_more.py
 SOURCES := $(wildcard native/*) $(wildcard native/portable/*) $(wildcard bindings/*) $(wildcard bindings/ops/*) $(wildcard setup.py)
 
-.PHONY: demo docs test test-slow test-portable lint bench twins bench-planted bench-resume test-gpu test-fake-gpu clean
+.PHONY: demo docs test test-slow test-portable lint bench twins bench-planted bench-resume kernels test-gpu test-fake-gpu clean
 
 demo: $(VENV)/.installed
 	$(BIN)/samebits verify examples/digits.py
@@ -100,10 +101,11 @@ bench-resume: $(VENV)/.dev
 	$(BIN)/python bench/kills.py
 
 test-portable: $(VENV)/.dev
-	$(PIP_INSTALL) --group cuda-compiler
-	SAMEBITS_TEST_SEEDS=20 $(PYTEST) $(PORTABLE) tests/unit/portable/test_portable_headers.py tests/unit/portable/test_portable_sizes.py \
-		tests/unit/digest/test_cuda_backend.py
+	SAMEBITS_TEST_SEEDS=20 $(PYTEST) $(PORTABLE) tests/unit/portable/test_portable_headers.py tests/unit/portable/test_portable_sizes.py
 	$(BIN)/python tests/golden/check.py
+
+kernels: $(VENV)/.dev
+	$(BIN)/python native/cuda/compile.py
 
 ifeq ($(GPU_PYTHON),$(BIN)/python)
 test-gpu: $(VENV)/.dev
@@ -117,7 +119,7 @@ test-fake-gpu: $(FAKE)/.installed
 clean:
 	rm -rf $(VENV) $(FAKE) build dist .samebits .pytest_cache .mypy_cache .ruff_cache src/*.egg-info
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
-	rm -f src/samebits/*.so
+	rm -f src/samebits/*.so src/samebits/_cuda/kernels.zip
 
 # Each stamp is made when its step has succeeded, so that a repeat does nothing.
 $(VENV)/.created: constraints.txt

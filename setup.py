@@ -91,13 +91,14 @@ def extensions() -> list[Extension]:
     return [extension("samebits._native", "native"), extension("samebits._reader", "bindings"), *portable]
 
 
-# What `samebits._cuda.sources` finds, by the folders in which it looks.
-CUDA_SOURCES = (
-    "digest_core.h",
-    "cuda/digest.cu",
-    "cuda/digest_body.h",
-    "cuda/freestanding/stdint.h",
-)
+# Where `samebits._cuda.sources` looks for what a compiler of CUDA gets.
+CUDA_SOURCES = ("*.h", "cuda/*.cu", "cuda/*.h", "cuda/freestanding/*.h", "portable/*.h")
+
+
+def cuda_sources() -> list[str]:
+    """All that it finds, by names in `native`."""
+    native = Path("native")
+    return sorted(path.relative_to(native).as_posix() for each in CUDA_SOURCES for path in native.glob(each))
 
 
 class CarryFiles(build_py):
@@ -113,7 +114,7 @@ class CarryFiles(build_py):
             return
         package = os.path.join(self.build_lib, "samebits")
         self.copy_file("docs/reference/messages.md", os.path.join(package, "messages.md"))
-        for name in CUDA_SOURCES:
+        for name in cuda_sources():
             target = os.path.join(package, "_cuda", "sources", name)
             self.mkpath(os.path.dirname(target))
             self.copy_file(os.path.join("native", name), target)

@@ -118,12 +118,15 @@ static __device__ __forceinline__ void gemm_fill(float *panel, const float *matr
         }
         return;
     }
+    /* Powers of 2: what a further copy adds to the line and to k is the same for all threads. */
+    const int line = first_line + thread % LINES, k = first_k + thread / LINES;
+    const float *from = matrix + k * stride + line;
+    float *to = panel + thread / LINES * ROW + thread % LINES;
 #pragma unroll
     for (int e = 0; e < LINES * DEPTH / THREADS; e++) {
-        const int i = e * THREADS + thread, line = i % LINES, k = i / LINES;
-        const bool is_inside = first_line + line < lines && first_k + k < k_end;
-        gemm_copy(panel + k * ROW + line,
-                  is_inside ? matrix + (int64_t)(first_k + k) * stride + first_line + line : matrix, is_inside);
+        const int down = e * THREADS % LINES, further = e * THREADS / LINES;
+        const bool is_inside = line + down < lines && k + further < k_end;
+        gemm_copy(to + further * ROW + down, is_inside ? from + further * stride + down : matrix, is_inside);
     }
 }
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import itertools
 import subprocess
 from pathlib import Path
 
-from samebits.portable.backends.tile_shapes import SHAPES
+from samebits._cuda.units import all_units
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "native"
@@ -27,13 +26,8 @@ LIBRARIES = (
     "caffe2_nvrtc",
     "torch_nvshmem",
 )
-PORTABLE_PARTS = {
-    "portable_elementwise.cu": 7,
-    "portable_places.cu": 1,
-    "portable_products.cu": 1,
-    "portable_reduce.cu": 1,
-    "portable_rows.cu": 1,
-}
+# What builds a unit for the host: by the beginning of its file's name.
+HOSTS = {"digest": "host_digest.cpp", "gemm": "host_gemm.cpp", "portable": "host_portable.cpp"}
 NOT_SUPPORTED = 801  # cudaErrorNotSupported, CUDA_ERROR_NOT_SUPPORTED
 FLAGS = ["-O1", "-g", "-fPIC", "-pthread", "-ffp-contract=off", "-fno-strict-aliasing"]
 
@@ -109,23 +103,14 @@ def build_runtime(folder: Path, torch: Path) -> None:
 
 
 def build_kernels(folder: Path) -> None:
-    """The kernels of samebits, in shares."""
+    """The kernels of samebits, unit by unit."""
     paths = [f"-I{path}" for path in (NATIVE, NATIVE / "cuda", NATIVE / "portable", SOURCES)]
-    digest = compiled(SOURCES / "host_digest.cpp", folder / "digest.o", *paths)
-    portable = [
-        compiled(SOURCES / "host_portable.cpp", folder / f"{Path(name).stem}_{part}.o", *paths, *options)
-        for name, parts in PORTABLE_PARTS.items()
-        for part in range(parts)
-        for options in [(f'-DSOURCE="{name}"', f"-DPART={part}")]
-    ]
-    layouts = itertools.product(SHAPES, (False, True), (False, True))
-    gemm = [
-        compiled(SOURCES / "host_gemm.cpp", folder / f"{macros['GEMM_NAME']}.o", *paths, *defines)
-        for shape, a_along_k, b_along_k in layouts
-        for macros in [shape.macros(a_along_k=a_along_k, b_along_k=b_along_k)]
-        for defines in [[f"-D{name}={value}" for name, value in macros.items()]]
-    ]
-    link(folder / "libkernels.so", [digest, *portable, *gemm])
+    objects = []
+    for number, unit in enumerate(all_units()):
+        macros = [f'-DSOURCE="{unit.file}"', *(f"-D{name}={value}" for name, value in unit.macros)]
+        host = next(file for start, file in HOSTS.items() if unit.file.startswith(start))
+        objects.append(compiled(SOURCES / host, folder / f"unit_{number}.o", *paths, *macros))
+    link(folder / "libkernels.so", objects)
 
 
 if __name__ == "__main__":

@@ -23,13 +23,16 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
+from samebits._cuda.shipped_code import CAPABILITIES, member
+from samebits._cuda.units import DIGEST, all_units
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 BUILT = os.environ.get("SAMEBITS_WHEELS")
-LIBRARIES = {"_native", "_reader"} if sys.platform == "win32" else {"_native", "_reader", "_portable"}
+LIBRARIES = {"_native", "_reader"} | (set() if sys.platform == "win32" else {"_ops", "_portable"})
 OLD_PYTHON_ONLY = ("tomli",) if sys.version_info < (3, 11) else ()
 GOLDEN = json.loads((ROOT / "tests/golden/portable.json").read_text())["digests"]
 
@@ -97,15 +100,20 @@ def wheel_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> Path:
         if not wheels:
             pytest.skip(f"no {kind} wheel in {BUILT}")
     else:
-        source = request.getfixturevalue("source")
-        shutil.rmtree(source / "build", ignore_errors=True)
-        subprocess.run(
-            [*PIP, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, source],
-            env={**os.environ, "SAMEBITS_BUILD": kind},
-            check=True,
-        )
-        wheels = list(folder.glob("*.whl"))
+        wheels = [build(kind, request.getfixturevalue("source"), folder)]
     (wheel,) = wheels
+    return wheel
+
+
+def build(kind: str, source: Path, folder: Path) -> Path:
+    """Build a wheel into a folder."""
+    shutil.rmtree(source / "build", ignore_errors=True)
+    subprocess.run(
+        [*PIP, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, source],
+        env={**os.environ, "SAMEBITS_BUILD": kind},
+        check=True,
+    )
+    (wheel,) = folder.glob("*.whl")
     return wheel
 
 
@@ -170,13 +178,37 @@ def test_pip_chooses_a_wheel_for_each_machine(published, machine, tmp_path):
 
 
 def test_the_kernels_of_a_gpu_are_in_it(installed):
-    """The compiler finds what the file of the kernels includes, with the text of the checkout."""
-    code = "from samebits._cuda.sources import read_sources; print(*sorted(read_sources()))"
-    assert installed.python("-c", code).stdout.split() == [
-        "digest.cu", "digest_body.h", "digest_core.h", "stdint.h",
-    ]  # fmt: skip
-    packaged = installed.folder / "samebits/_cuda/sources/cuda/digest_body.h"
-    assert packaged.read_bytes() == (ROOT / "native/cuda/digest_body.h").read_bytes()
+    """A compiler finds the texts of the checkout, all that it includes."""
+    code = "from samebits._cuda.units import all_units\nprint(*(unit.program().key for unit in all_units()))"
+    assert installed.python("-c", code).stdout.split() == [unit.program().key for unit in all_units()]
+
+
+@pytest.mark.skipif(bool(BUILT), reason="it builds a wheel")
+def test_compiled_kernels_are_carried(source, tmp_path):
+    """Where they were made before, an installation finds them under the keys of its sources."""
+    copy = tmp_path / "source"
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("build"))
+    with zipfile.ZipFile(copy / "src/samebits/_cuda/kernels.zip", "w") as archive:
+        archive.writestr(member(DIGEST.program().key, (9, 0)), b"code")
+    wheel = build("pure", copy, tmp_path)
+    target = tmp_path / "installed"
+    subprocess.run([*PIP, "install", "--quiet", "--no-deps", "--target", target, wheel], check=True)
+    code = (
+        "from samebits._cuda.shipped_code import shipped_code\nfrom samebits._cuda.units import DIGEST\n"
+        "print(list(shipped_code(DIGEST.program().key, (9, 0))))"
+    )
+
+    assert Installed(wheel, target).python("-c", code).stdout == "[b'code']\n"
+
+
+@pytest.mark.skipif(not BUILT or sys.platform == "darwin", reason="only wheels of a release have them")
+def test_a_release_has_machine_code_of_every_kernel(installed):
+    """For every architecture, made from the sources that it carries, and not too large."""
+    archive = installed.folder / "samebits/_cuda/kernels.zip"
+    keys = [unit.program().key for unit in all_units()]
+    with zipfile.ZipFile(archive) as held:
+        assert set(held.namelist()) == {member(key, each) for key in keys for each in (*CAPABILITIES, None)}
+    assert archive.stat().st_size < 15e6
 
 
 def test_the_pages_of_messages_are_in_it(installed):

@@ -94,20 +94,6 @@ class Module:
         return Kernel(self._driver, _function(self._driver, self._module, name))
 
 
-def load_kernels(code: bytes, names: Sequence[str]) -> list[Kernel]:
-    """Load machine code into the current context, where it stays.
-
-    Args:
-        code: of the device of that context.
-        names: of functions in it.
-
-    Raises:
-        DriverError: there is no driver, or it refused.
-    """
-    module = Module(code)
-    return [module.kernel(name) for name in names]
-
-
 def _function(driver: ctypes.CDLL, module: ctypes.c_void_p, name: str) -> ctypes.c_void_p:
     function = ctypes.c_void_p()
     status = driver.cuModuleGetFunction(ctypes.byref(function), module, name.encode())

@@ -7,31 +7,31 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from samebits._cuda.nvrtc import OPTIONS, compile_kernels
+from samebits._cuda.nvrtc import compile_program, machine_code
 from samebits._text.caches import cache_folder
 from samebits._text.files import open_to_read, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from samebits._cuda.nvrtc import Program
 
 _LARGEST = 64 << 20  # bytes of a file
 _CHECK = hashlib.sha256().digest_size
 
 
-def code_of(file: str, sources: Mapping[str, str], capability: tuple[int, int], cuda: str) -> bytes:
-    """Return what `compile_kernels` gives for these arguments, compiled unless it is kept.
+def code_of(program: Program, capability: tuple[int, int], cuda: str) -> bytes:
+    """Return the machine code of a program, compiled unless it is kept.
 
     A file that is missing, damaged or cannot be written only costs time.
 
     Raises:
-        CompileError: as `compile_kernels`.
+        CompileError: as `compile_program`.
     """
-    of_all = repr([file, sorted(sources.items()), capability, cuda, OPTIONS])
+    of_all = repr([program.key, capability, cuda])
     name = hashlib.sha256(of_all.encode()).hexdigest()
     path = os.path.join(cache_folder(), "kernels", f"{name}.cubin")
     code = _read(path)
     if code is None:
-        code = compile_kernels(file, sources, capability, cuda)
+        code = compile_program(program, machine_code(capability), cuda)
         _write(path, code)
     return code
 

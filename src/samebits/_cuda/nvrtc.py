@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
 # A product and a sum are fused only where a source says so.
+MAIN = "unit.cu"
+"""The name of the text that a program begins with."""
 OPTIONS = ("--fmad=false", "--std=c++17", "--device-int128")
 
 
@@ -23,37 +26,82 @@ class CompileError(RuntimeError):
     """NVRTC is not there, or it refuses a source: the text says why."""
 
 
-def compile_kernels(file: str, sources: Mapping[str, str], capability: tuple[int, int], cuda: str) -> bytes:
-    """Return the machine code of one file.
+class Program(NamedTuple):
+    """What a compiler is given.
 
     Args:
-        file: the name of a source.
-        sources: all that it includes, by name.
-        capability: of the device, such as (9, 0).
+        file: whose program it is; it is missing from the sources where an installation lacks it.
+        sources: each text by its name; `MAIN` includes the others.
+    """
+
+    file: str
+    sources: dict[str, str]
+
+    @property
+    def key(self) -> str:
+        """Return a name of these texts and the options they are compiled with: others have another one."""
+        of_all = repr([sorted(self.sources.items()), OPTIONS])
+        return hashlib.sha256(of_all.encode()).hexdigest()
+
+
+class Target(NamedTuple):
+    """What a program is compiled to.
+
+    Args:
+        architecture: as the compiler's option names it.
+        size: the function of NVRTC that gives how many bytes there are.
+        copy: the one that gives them.
+    """
+
+    architecture: str
+    size: str
+    copy: str
+
+
+def machine_code(capability: tuple[int, int]) -> Target:
+    """Return the target for devices of a capability, such as (9, 0)."""
+    return Target(f"sm_{capability[0]}{capability[1]}", "nvrtcGetCUBINSize", "nvrtcGetCUBIN")
+
+
+def assembler(capability: tuple[int, int]) -> Target:
+    """Return the target that drivers take, for devices of that capability and of higher ones."""
+    return Target(f"compute_{capability[0]}{capability[1]}", "nvrtcGetPTXSize", "nvrtcGetPTX")
+
+
+def compile_program(program: Program, target: Target, cuda: str) -> bytes:
+    """Return what a program compiles to.
+
+    Args:
+        program: the texts.
+        target: what is wanted.
         cuda: the release that torch was built with, such as `13.0`.
 
     Raises:
         CompileError: NVRTC is not there, or it does not know the device or the source.
     """
-    if file not in sources:
-        raise CompileError(f"{file} is missing from this installation")
+    if program.file not in program.sources:
+        raise CompileError(f"{program.file} is missing from this installation")
     nvrtc = _open(cuda)
-    program = ctypes.c_void_p()
-    names, texts = _strings(list(sources)), _strings(list(sources.values()))
-    _check(
-        nvrtc,
-        nvrtc.nvrtcCreateProgram(
-            ctypes.byref(program), sources[file].encode(), file.encode(), len(sources), texts, names
-        ),
-    )
+    handle = _create(nvrtc, program)
     try:
-        options = [f"--gpu-architecture=sm_{capability[0]}{capability[1]}", *OPTIONS]
-        if nvrtc.nvrtcCompileProgram(program, len(options), _strings(options)):
-            log = _output(nvrtc, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+        options = [f"--gpu-architecture={target.architecture}", *OPTIONS]
+        if nvrtc.nvrtcCompileProgram(handle, len(options), _strings(options)):
+            log = _output(nvrtc, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, handle)
             raise CompileError(log.rstrip(b"\0").decode(errors="replace").strip())
-        return _output(nvrtc, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
+        return _output(nvrtc, getattr(nvrtc, target.size), getattr(nvrtc, target.copy), handle)
     finally:
-        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(handle))
+
+
+def _create(nvrtc: ctypes.CDLL, program: Program) -> ctypes.c_void_p:
+    handle = ctypes.c_void_p()
+    names, texts = _strings(list(program.sources)), _strings(list(program.sources.values()))
+    main = program.sources[MAIN].encode()
+    status = nvrtc.nvrtcCreateProgram(
+        ctypes.byref(handle), main, MAIN.encode(), len(program.sources), texts, names
+    )
+    _check(nvrtc, status)
+    return handle
 
 
 def _open(cuda: str) -> ctypes.CDLL:

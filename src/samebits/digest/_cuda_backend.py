@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits._cuda.driver import DriverError, load_kernels
-from samebits._cuda.kept_code import code_of
+from samebits._cuda.driver import DriverError
+from samebits._cuda.loading import load_unit
 from samebits._cuda.nvrtc import CompileError
-from samebits._cuda.sources import read_sources
+from samebits._cuda.units import DIGEST
 from samebits.digest import _definition as d
 from samebits.digest import native
 
@@ -57,8 +57,8 @@ def _open(index: int) -> CudaBackend | None:
         torch.cuda.current_stream().synchronize()  # makes the context current
         try:
             capability = (properties.major, properties.minor)
-            code = code_of("digest.cu", read_sources(), capability, torch.version.cuda)
-            add, finish = load_kernels(code, _KERNELS)
+            module = load_unit(DIGEST, capability, torch.version.cuda)
+            add, finish = map(module.kernel, _KERNELS)
         except (CompileError, DriverError):
             return None
     library = native.load()

@@ -5,8 +5,8 @@ import types
 import pytest
 import torch
 
-from samebits._cuda import nvrtc, sources
-from samebits._cuda.nvrtc import CompileError, compile_kernels
+from samebits._cuda import sources
+from samebits._cuda.nvrtc import CompileError
 from samebits.digest import _backends, _cuda_backend
 
 NEEDED = {"digest.cu", "digest_body.h", "digest_core.h", "stdint.h"}
@@ -28,49 +28,6 @@ def test_a_wheel_has_them_in_the_package(tmp_path, monkeypatch):
         "digest.cu": "cuda/digest.cu",
         "stdint.h": "cuda/freestanding/stdint.h",
     }
-
-
-def test_without_the_compiler():
-    """One error, which names the release of CUDA."""
-    with pytest.raises(CompileError, match=r"no NVRTC for CUDA 3\.1"):
-        compile_kernels("digest.cu", sources.read_sources(), (9, 0), "3.1")
-
-
-def test_a_source_that_is_missing():
-    """An installation without its sources is told apart from a compiler that refuses them."""
-    with pytest.raises(CompileError, match=r"digest\.cu is missing"):
-        compile_kernels("digest.cu", {}, (9, 0), "13.0")
-
-
-@pytest.fixture
-def compiler():
-    """The release of the NVRTC that is installed here; `make test-portable` installs one."""
-    for cuda in ("13.0", "12.9"):
-        try:
-            nvrtc._open(cuda)
-        except CompileError:
-            continue
-        return cuda
-    pytest.skip("no NVRTC; make test-portable installs it")
-
-
-@pytest.mark.parametrize("capability", [(8, 0), (8, 6), (8, 9), (9, 0)])
-def test_it_compiles_for(capability, compiler):
-    """Machine code of the kernels that the backend loads, without a GPU."""
-    code = compile_kernels("digest.cu", sources.read_sources(), capability, compiler)
-    assert all(name.encode() in code for name in _cuda_backend._KERNELS)
-
-
-def test_a_device_that_the_compiler_does_not_know(compiler):
-    """Its message is passed on."""
-    with pytest.raises(CompileError, match="arch"):
-        compile_kernels("digest.cu", sources.read_sources(), (1, 0), compiler)
-
-
-def test_a_source_with_an_error(compiler):
-    """With its line."""
-    with pytest.raises(CompileError, match=r"wrong\.cu\(1\): error"):
-        compile_kernels("wrong.cu", {"wrong.cu": "int f() { return missing; }"}, (9, 0), compiler)
 
 
 @pytest.fixture
@@ -95,14 +52,14 @@ def test_torch_operations_where_the_kernels_cannot_be_compiled(device, monkeypat
         calls.append(arguments)
         raise CompileError("no")
 
-    monkeypatch.setattr(_cuda_backend, "code_of", refuse)
+    monkeypatch.setattr(_cuda_backend, "load_unit", refuse)
     assert [_backends.backend_of(device).name for _ in range(2)] == ["torch", "torch"]
     assert len(calls) == 1
 
 
 def test_torch_operations_without_a_driver(device, monkeypatch):
     """As where the code cannot be loaded."""
-    monkeypatch.setattr(_cuda_backend, "code_of", lambda *_: b"")
+    monkeypatch.setattr("samebits._cuda.loading.code_of", lambda *_: b"")
     monkeypatch.setattr(
         "samebits._cuda.driver.ctypes.CDLL", lambda name: (_ for _ in ()).throw(OSError(name))
     )

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits._cuda.units import OTHERS, REDUCE
 from samebits.portable._devices import tensors_in
-from samebits.portable.backends.cuda_kernels import LANES, OTHERS, REDUCE, CudaKernels, suffixed
+from samebits.portable.backends.cuda_kernels import LANES, CudaKernels, suffixed
 from samebits.portable.backends.cuda_layers import CudaAttention, CudaLstm
 from samebits.portable.backends.cuda_norms import CudaNorms
 from samebits.portable.backends.cuda_products import CudaProducts

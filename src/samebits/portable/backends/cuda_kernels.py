@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from samebits._cuda.driver import DriverError, Module
-from samebits._cuda.kept_code import code_of
+from samebits._cuda.driver import DriverError
+from samebits._cuda.loading import load_unit
 from samebits._cuda.nvrtc import CompileError
-from samebits._cuda.sources import read_sources
+from samebits._cuda.units import OTHERS, PLACES, PRODUCTS, ROWS, elementwise_part
 from samebits.errors import SamebitsError
 from samebits.portable.backends import parameters as p
 from samebits.portable.backends import parameters_norms as norms
@@ -24,32 +24,13 @@ from samebits.portable.kernels import activations, complex_numbers, elementwise
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from samebits._cuda.driver import Kernel
+    from samebits._cuda.driver import Kernel, Module
+    from samebits._cuda.units import Unit
 
 THREADS = 256
 LANES = 16
 """Threads that work on one row of values together."""
 _BLOCKS_PER_PROCESSOR = 32
-
-
-class Unit(NamedTuple):
-    """What is compiled at a time.
-
-    Args:
-        file: of native/cuda.
-        part: the number of a share of it; None for all.
-        macros: that it is compiled with, beside the part.
-    """
-
-    file: str
-    part: int | None = None
-    macros: tuple[tuple[str, int | str], ...] = ()
-
-
-ELEMENTWISE = "portable_elementwise.cu"
-OTHERS = Unit(ELEMENTWISE, 6)
-REDUCE, ROWS = Unit("portable_reduce.cu"), Unit("portable_rows.cu")
-PRODUCTS, PLACES = Unit("portable_products.cu"), Unit("portable_places.cu")
 
 
 def suffixed(name: str, *, is_f64: bool) -> str:
@@ -94,7 +75,7 @@ LAUNCHES: dict[str, Launch] = {
     "accumulate": Launch(p.Accumulate, _always(PLACES), _always("accumulate"), lambda k: k.batch * k.columns),
     "activation": Launch(
         p.Activation,
-        lambda k: Unit(ELEMENTWISE, 4 + k.is_f64),
+        lambda k: elementwise_part(4 + k.is_f64),
         lambda k: f"activation_{activations.NAMES[k.function]}",
         lambda k: k.numel,
     ),
@@ -115,13 +96,13 @@ LAUNCHES: dict[str, Launch] = {
     ),
     "elementwise_binary": Launch(
         p.ElementwiseBinary,
-        lambda k: Unit(ELEMENTWISE, 2 + k.is_f64),
+        lambda k: elementwise_part(2 + k.is_f64),
         lambda k: elementwise.BINARY[k.function],
         lambda k: k.numel,
     ),
     "elementwise_unary": Launch(
         p.ElementwiseUnary,
-        lambda k: Unit(ELEMENTWISE, 0 + k.is_f64),
+        lambda k: elementwise_part(0 + k.is_f64),
         lambda k: elementwise.UNARY[k.function],
         lambda k: k.numel,
     ),
@@ -140,7 +121,7 @@ LAUNCHES: dict[str, Launch] = {
     ),
     "scan": Launch(p.Scan, _always(OTHERS), _always("scan"), lambda k: k.outer * k.inner),
     "softmax": Launch(p.Softmax, _always(ROWS), _always("softmax"), lambda k: k.rows * LANES),
-    "sqrt": Launch(p.Sqrt, lambda k: Unit(ELEMENTWISE, 0 + k.is_f64), _always("sqrt"), lambda k: k.numel),
+    "sqrt": Launch(p.Sqrt, lambda k: elementwise_part(0 + k.is_f64), _always("sqrt"), lambda k: k.numel),
     "window": Launch(
         p.Window,
         _always(PLACES),
@@ -239,17 +220,9 @@ class CudaKernels:
         kernel = self._kernels.get((unit, name))
         if kernel is None:
             if unit not in self._modules:
-                self._modules[unit] = Module(_compiled(unit, self.capability))
+                self._modules[unit] = load_unit(unit, self.capability, torch.version.cuda or "")
             kernel = self._kernels[unit, name] = self._modules[unit].kernel(name)
         return kernel
-
-
-@functools.lru_cache(64)
-def _compiled(unit: Unit, capability: tuple[int, int]) -> bytes:
-    macros = unit.macros if unit.part is None else (("PART", unit.part), *unit.macros)
-    defined = "".join(f"#define {name} {value}\n" for name, value in macros)
-    sources = read_sources() | {"unit.cu": f'{defined}#include "{unit.file}"\n'}
-    return code_of("unit.cu", sources, capability, torch.version.cuda or "")
 
 
 def packed(parameters: Any) -> bytes:

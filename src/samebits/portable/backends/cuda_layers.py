@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable.backends.cuda_kernels import LANES, PLACES, ROWS, suffixed
+from samebits._cuda.units import PLACES, ROWS
+from samebits.portable.backends.cuda_kernels import LANES, suffixed
 from samebits.portable.backends.native_lstm import NativeLstm
 from samebits.portable.backends.native_norms import NativeNorms, address
 from samebits.portable.backends.parameters_cuda import (

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable.backends.cuda_kernels import OTHERS, suffixed
+from samebits._cuda.units import OTHERS
+from samebits.portable.backends.cuda_kernels import suffixed
 from samebits.portable.backends.native_norms import NativeNorms, address
 from samebits.portable.backends.parameters_cuda import SbdChannelGradient, SbdNormalRows
 

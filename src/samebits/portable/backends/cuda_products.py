@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable.backends.cuda_kernels import PRODUCTS, Unit, suffixed
+from samebits._cuda.tile_shapes import SHAPES
+from samebits._cuda.units import PRODUCTS, tiles
+from samebits.portable.backends.cuda_kernels import suffixed
 from samebits.portable.backends.native import added_strides
 from samebits.portable.backends.native_norms import NativeNorms, address
 from samebits.portable.backends.parameters import Gemm
 from samebits.portable.backends.parameters_cuda import GemmProduct
-from samebits.portable.backends.tile_shapes import SHAPES
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,10 +57,9 @@ class CudaProducts(NativeNorms):
             a.stride(0 if a_along_k else 1), b.stride(1 if b_along_k else 0),
             m | n << 32, k | -(-k // 128) << 32,
         )  # fmt: skip
-        macros = shape.macros(a_along_k=a_along_k, b_along_k=b_along_k)
         self._launch_tiles(
-            Unit("gemm.cu", macros=tuple(macros.items())),
-            str(macros["GEMM_NAME"]),
+            tiles(shape, a_along_k=a_along_k, b_along_k=b_along_k),
+            shape.kernel(a_along_k=a_along_k, b_along_k=b_along_k),
             product,
             (-(-n // shape.columns), -(-m // shape.rows)),
             (shape.threads, shape.shared_bytes(b_along_k=b_along_k)),

@@ -2,9 +2,10 @@
 
 import pytest
 
-from samebits._cuda import kept_code
+from samebits._cuda import kept_code, nvrtc
+from samebits._cuda.nvrtc import MAIN, Program
 
-SOURCES = {"a.cu": "a", "b.h": "b"}
+SOURCES = {MAIN: "a", "b.h": "b"}
 
 
 @pytest.fixture
@@ -12,18 +13,18 @@ def compiled(tmp_path, monkeypatch):
     """The calls of the compiler, which gives a file's name in capitals."""
     calls = []
 
-    def compile_kernels(file, sources, capability, cuda):
-        calls.append((capability, cuda))
-        return file.upper().encode() * 100
+    def compile_program(program, target, cuda):
+        calls.append((target, cuda))
+        return program.file.upper().encode() * 100
 
-    monkeypatch.setattr(kept_code, "compile_kernels", compile_kernels)
+    monkeypatch.setattr(kept_code, "compile_program", compile_program)
     monkeypatch.setenv("SAMEBITS_CACHE", str(tmp_path / "cache"))
     return calls
 
 
 def ask(sources=SOURCES, capability=(9, 0), cuda="13.0"):
     """The code of one file."""
-    return kept_code.code_of("a.cu", sources, capability, cuda)
+    return kept_code.code_of(Program("a.cu", sources), capability, cuda)
 
 
 def test_it_is_compiled_once(compiled):
@@ -65,6 +66,6 @@ def test_a_folder_that_cannot_be_written(compiled, tmp_path, monkeypatch):
 def test_other_options_are_other_code(compiled, monkeypatch):
     """They decide the bits: a product and a sum may be fused."""
     ask()
-    monkeypatch.setattr(kept_code, "OPTIONS", ("--fmad=true",))
+    monkeypatch.setattr(nvrtc, "OPTIONS", ("--fmad=true",))
     ask()
     assert len(compiled) == 2

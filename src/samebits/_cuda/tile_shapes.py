@@ -1,4 +1,4 @@
-"""The shapes in which native/cuda/gemm_body.h is compiled; no torch, so that builds can read them."""
+"""The shapes in which native/cuda/gemm_body.h is compiled."""
 
 from __future__ import annotations
 
@@ -36,10 +36,14 @@ class TileShape:
         totals = self.rows * self.columns if self.totals == _IN_SHARED else 0
         return 4 * (self.stages * stage + totals)
 
+    def kernel(self, *, a_along_k: bool, b_along_k: bool) -> str:
+        """Return the name of the kernel for operands that are contiguous along k, or across it."""
+        return f"gemm_{self.name}_{int(a_along_k)}{int(b_along_k)}"
+
     def macros(self, *, a_along_k: bool, b_along_k: bool) -> dict[str, int | str]:
-        """Return what gemm_body.h is compiled with for operands that are contiguous along k, or across it."""
+        """Return what gemm_body.h is compiled with for them."""
         return {
-            "GEMM_NAME": f"gemm_{self.name}_{int(a_along_k)}{int(b_along_k)}",
+            "GEMM_NAME": self.kernel(a_along_k=a_along_k, b_along_k=b_along_k),
             "GEMM_ROWS": self.rows,
             "GEMM_COLUMNS": self.columns,
             "GEMM_DEPTH": self.depth,
