@@ -107,7 +107,7 @@ static void host_launch(host_index grid, unsigned threads, size_t shared, bool r
 }
 
 /* The same for a kernel whose threads do not wait for each other: no fibers are needed. */
-static void host_launch_apart(host_index grid, unsigned threads, std::function<void()> body) {
+static void host_launch_apart(host_index grid, unsigned threads, bool reverse, std::function<void()> body) {
     gridDim = grid, blockDim = {threads, 1, 1};
     host_fibers.assign(threads, host_fiber{});
     for (unsigned t = 0; t < threads; t++)
@@ -115,8 +115,10 @@ static void host_launch_apart(host_index grid, unsigned threads, std::function<v
     for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
         for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
             for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++)
-                for (host_current = 0; host_current < threads; host_current++)
+                for (unsigned i = 0; i < threads; i++) {
+                    host_current = reverse ? threads - 1 - i : i;
                     body();
+                }
 }
 
 #endif

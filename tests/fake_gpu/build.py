@@ -102,15 +102,18 @@ def build_runtime(folder: Path, torch: Path) -> None:
     link(folder / "libcuda.so.1", [*written, compiled(rest, folder / "rest.o")], "-Wl,-soname,libcuda.so.1")
 
 
-def build_kernels(folder: Path) -> None:
-    """The kernels of samebits, unit by unit."""
+def build_kernels(folder: Path, *options: str) -> Path:
+    """The kernels of samebits, unit by unit, compiled and linked with further options."""
     paths = [f"-I{path}" for path in (NATIVE, NATIVE / "cuda", NATIVE / "portable", SOURCES)]
     objects = []
     for number, unit in enumerate(all_units()):
         macros = [f'-DSOURCE="{unit.file}"', *(f"-D{name}={value}" for name, value in unit.macros)]
         host = next(file for start, file in HOSTS.items() if unit.file.startswith(start))
-        objects.append(compiled(SOURCES / host, folder / f"unit_{number}.o", *paths, *macros))
-    link(folder / "libkernels.so", objects)
+        objects.append(compiled(SOURCES / host, folder / f"unit_{number}.o", *paths, *macros, *options))
+    objects.append(compiled(SOURCES / "host_call.cpp", folder / "call.o", *paths, *options))
+    library = folder / "libkernels.so"
+    link(library, objects, *options)
+    return library
 
 
 if __name__ == "__main__":

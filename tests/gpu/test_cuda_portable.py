@@ -177,13 +177,19 @@ def test_attention(dtype, is_causal):
 @pytest.mark.parametrize("kind", reductions.KINDS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_accumulation(dtype, kind):
-    """Indices that meet, negative ones among them; one that is no row is told."""
+    """Indices that meet, negative ones among them."""
     out, src = torch.randn(2, 9, 4, dtype=dtype), torch.randn(2, 30, 4, dtype=dtype)
     index = torch.randint(-9, 9, (2, 30, 4))
 
     assert other_bits(lambda o, i, s: reductions.accumulate_(o, i, s, kind), out, index, src) == []
+
+
+def test_an_index_that_is_no_row():
+    """It is told, and the device goes on."""
+    out, index = torch.zeros(1, 3, 2, device="cuda"), torch.full((1, 2, 2), 3, device="cuda")
     with pytest.raises(IndexError):
-        reductions.accumulate_(out.cuda(), index.cuda() + 9, src.cuda(), kind)
+        reductions.accumulate_(out, index, out[:, :2], "add")
+    assert (out + 1).sum() == 6
 
 
 LAYOUTS = {

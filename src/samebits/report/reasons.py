@@ -154,11 +154,11 @@ def _ranks_incomplete(
     missing: tuple[int, ...], killed: tuple[int, ...], failed: tuple[tuple[int, int, str], ...]
 ) -> str:
     parts = [f"there is no record of {rank_words(missing)}"] if missing else []
-    if killed:
-        parts.append(f"{rank_words(killed)} {'was' if len(killed) == 1 else 'were'} killed, or still running")
-    for rank, steps, failure in failed:
+    for rank, steps, failure in failed:  # why a launcher ends the others
         shown = _in_brackets(textwrap.shorten(failure, _WIDTH))
         parts.append(f"rank {rank} failed after {steps} steps{shown}")
+    if killed:
+        parts.append(f"{rank_words(killed)} {'was' if len(killed) == 1 else 'were'} killed, or still running")
     return "; ".join(parts)
 
 

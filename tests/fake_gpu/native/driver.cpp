@@ -122,7 +122,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
     const auto kernel = reinterpret_cast<fake::Kernel>(function);
     if (!gx || !gy || !gz || !bx || by != 1 || bz != 1 || bx > 1024 || gy > 65535 || gz > 65535)
         return CUDA_ERROR_INVALID_VALUE;
-    const fake::Launch launch = {{gx, gy, gz}, bx, shared};
+    const fake::Launch launch = {{gx, gy, gz}, bx, shared, false};
     fake::stream_of(stream)->submit(kernel(launch, arguments));
     return CUDA_SUCCESS;
 }

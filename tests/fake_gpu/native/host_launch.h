@@ -27,8 +27,8 @@ static fake::Task launch_of(void (*kernel)(Types...), const fake::Launch &launch
     const auto values = read_arguments<Types...>(arguments, std::index_sequence_for<Types...>{});
     return [=] {
         std::lock_guard<std::mutex> held(grid_lock());
-        host_launch({launch.grid[0], launch.grid[1], launch.grid[2]}, launch.threads, launch.shared, false,
-                    [=] { std::apply(kernel, values); });
+        host_launch({launch.grid[0], launch.grid[1], launch.grid[2]}, launch.threads, launch.shared,
+                    launch.is_reversed, [=] { std::apply(kernel, values); });
     };
 }
 
@@ -37,7 +37,7 @@ static fake::Task launch_apart_of(void (*kernel)(Types...), const fake::Launch &
     const auto values = read_arguments<Types...>(arguments, std::index_sequence_for<Types...>{});
     return [=] {
         std::lock_guard<std::mutex> held(grid_lock());
-        host_launch_apart({launch.grid[0], launch.grid[1], launch.grid[2]}, launch.threads,
+        host_launch_apart({launch.grid[0], launch.grid[1], launch.grid[2]}, launch.threads, launch.is_reversed,
                           [=] { std::apply(kernel, values); });
     };
 }

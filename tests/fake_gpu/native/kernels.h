@@ -11,6 +11,7 @@ struct Launch {
     unsigned grid[3];
     unsigned threads;
     size_t shared;
+    bool is_reversed = false; /* the threads of a block take their turns from the last one on */
 };
 
 using Task = std::function<void()>;

@@ -57,3 +57,12 @@ def test_ranks_and_names_are_shortened() -> None:
     assert rank_words([0, 1]) == "ranks 0 and 1"
     assert rank_words([0, 1, 2, 5]) == "ranks 0-2 and 5"
     assert some_names(["a", "b", "c", "d"]) == "a, b, c and 1 more"
+
+
+def test_the_rank_that_failed_comes_before_those_that_were_ended():
+    """A launcher ends the others when one fails."""
+    failed = ((1, 2, "RuntimeError: planted"),)
+    assert sentence(Reason.of(ReasonCode.RANKS_INCOMPLETE, (3,), (0, 2), failed)) == (
+        "there is no record of rank 3; rank 1 failed after 2 steps (RuntimeError: planted); "
+        "ranks 0 and 2 were killed, or still running"
+    )

@@ -47,8 +47,9 @@ def cuda_backend(index: int) -> Backend:
         SamebitsError: as `library.load`.
     """
     from samebits.portable.backends.cuda import CudaBackend
+    from samebits.portable.backends.cuda_kernels import CudaKernels
 
-    return CudaBackend(index, cpu_backend())
+    return CudaBackend(index, CudaKernels(index), cpu_backend())
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import torch
 
 from samebits._cuda.units import OTHERS, REDUCE
 from samebits.portable._devices import tensors_in
-from samebits.portable.backends.cuda_kernels import LANES, CudaKernels, suffixed
+from samebits.portable.backends.cuda_kernels import LANES, suffixed
 from samebits.portable.backends.cuda_layers import CudaAttention, CudaLstm
 from samebits.portable.backends.cuda_norms import CudaNorms
 from samebits.portable.backends.cuda_products import CudaProducts
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from samebits.portable.backends.cuda_kernels import CudaKernels
     from samebits.portable.backends.interface import Optional
 
 _CHUNK = 256
@@ -69,12 +70,13 @@ class CudaBackend(CudaProducts, CudaNorms, CudaAttention, CudaLstm, NativeBacken
 
     Args:
         index: of the device.
+        kernels: that run there.
         host: computes what the GPU has no kernels for.
     """
 
-    def __init__(self, index: int, host: Backend) -> None:
-        kernels: Any = CudaKernels(index)
-        super().__init__(kernels)
+    def __init__(self, index: int, kernels: CudaKernels, host: Backend) -> None:
+        untyped: Any = kernels
+        super().__init__(untyped)
         self.index = index
         self._detour = Detour(host)
         self._launch, self._launch_tiles = kernels.launch, kernels.launch_tiles
