@@ -5,10 +5,14 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 import torch
 from fake_gpu.ops import overloads
+
+import samebits
+from samebits.digest._backends import backend_of
 
 pytestmark = pytest.mark.gpu
 
@@ -151,3 +155,23 @@ def test_generators_give_the_same_again():
     assert torch.randn(5, device="cuda").tolist() != first
     torch.cuda.set_rng_state(state)
     assert torch.randn(5, device="cuda").tolist() == first
+
+
+def test_a_digest_that_is_read_before_its_event_is_another(monkeypatch):
+    """What the tests of digests rest on: the wait for the stream is needed, and taking it out shows."""
+    x = torch.arange(64.0)
+    on_device, other = x.cuda(), (x + 1).cuda()
+    kernel = backend_of(on_device.device)._add
+    launch, (device, _) = kernel.launch, torch._fake_gpu
+
+    def launch_late(*arguments):
+        device.call_later(lambda: time.sleep(1), 0)
+        launch(*arguments)
+
+    monkeypatch.setattr(kernel, "launch", launch_late)
+    assert samebits.digest(on_device) == samebits.digest(x)
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.cuda.Stream, "synchronize", lambda _: None)
+        early = samebits.digest(other)  # of memory that holds what was there before
+    torch.cuda.synchronize()
+    assert early != samebits.digest(other) == samebits.digest(x + 1)

@@ -80,6 +80,7 @@ def _held(
 
 
 _NCCL = "it can change the order in which NCCL adds"
+_EMULATED = "products of float32 or float64 may be made of narrower ones, which round otherwise"
 _KERNEL = "it can select another kernel, which rounds differently"
 
 CUDA = (
@@ -116,6 +117,9 @@ CUDA = (
     _held("CUBLASLT_WORKSPACE_SIZE", _NUMBER, When.CUDA, _KERNEL, ENVIRONMENT),
     _held("TORCH_CUBLASLT_UNIFIED_WORKSPACE", _BIT, When.CUDA, _KERNEL, ENVIRONMENT),
     _held("TORCH_CUBLAS_WORKSPACE_CACHE", ANYTHING, When.CUDA, _KERNEL, "string in libtorch_cuda 2.15"),
+    _held("CUBLAS_EMULATE_SINGLE_PRECISION", _BIT, When.CUDA, _EMULATED, "string in libcublas 13"),
+    _held("CUBLAS_EMULATE_DOUBLE_PRECISION", _BIT, When.CUDA, _EMULATED, "string in libcublas 13"),
+    _held("CUBLAS_EMULATION_STRATEGY", ANYTHING, When.CUDA, _EMULATED, "string in libcublas 13"),
     _held("TORCH_BLAS_PREFER_CUBLASLT", _BIT, When.CUDA, _KERNEL, "torch.backends.cuda docs"),
     _held("TORCH_LINALG_PREFER_CUSOLVER", _BIT, When.CUDA, _KERNEL, "torch.backends.cuda docs"),
     _held("DISABLE_ADDMM_CUDA_LT", _BIT, When.CUDA, _KERNEL, "aten/src/ATen/native/cuda/Blas.cpp"),
