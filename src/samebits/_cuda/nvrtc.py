@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import locale
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -85,12 +86,30 @@ def compile_program(program: Program, target: Target, cuda: str) -> bytes:
     handle = _create(nvrtc, program)
     try:
         options = [f"--gpu-architecture={target.architecture}", *OPTIONS]
-        if nvrtc.nvrtcCompileProgram(handle, len(options), _strings(options)):
+        with _same_locale():
+            failed = nvrtc.nvrtcCompileProgram(handle, len(options), _strings(options))
+        if failed:
             log = _output(nvrtc, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, handle)
             raise CompileError(log.rstrip(b"\0").decode(errors="replace").strip())
         return _output(nvrtc, getattr(nvrtc, target.size), getattr(nvrtc, target.copy), handle)
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(handle))
+
+
+@contextlib.contextmanager
+def _same_locale() -> Iterator[None]:
+    """Put the locale back: NVRTC 12.1 leaves "C" as that of its thread and as LC_NUMERIC of its process.
+
+    A script that reads a file with an accent would fail after it.
+    """
+    with contextlib.ExitStack() as afterwards:
+        afterwards.callback(locale.setlocale, locale.LC_ALL, locale.setlocale(locale.LC_ALL))
+        if sys.platform != "win32":
+            # https://pubs.opengroup.org/onlinepubs/9799919799/functions/uselocale.html
+            uselocale = ctypes.CDLL(None).uselocale
+            uselocale.argtypes, uselocale.restype = [ctypes.c_void_p], ctypes.c_void_p
+            afterwards.callback(uselocale, uselocale(None))
+        yield
 
 
 def _create(nvrtc: ctypes.CDLL, program: Program) -> ctypes.c_void_p:

@@ -1,5 +1,8 @@
 """NVRTC, as the library finds and calls it; `pip install --group cuda-compiler` brings one."""
 
+import contextlib
+import locale
+
 import pytest
 
 from samebits._cuda import nvrtc
@@ -56,3 +59,21 @@ def test_a_source_with_an_error(compiler):
     """With its line."""
     with pytest.raises(CompileError, match=r"unit\.cu\(1\): error"):
         compile_program(Program(MAIN, {MAIN: "int f() { return missing; }"}), machine_code((9, 0)), compiler)
+
+
+@pytest.fixture
+def locale_of_utf8():
+    """The locale of most users, also where the tests are started without one."""
+    before = locale.setlocale(locale.LC_ALL)
+    yield locale.setlocale(locale.LC_ALL, "C.UTF-8")
+    locale.setlocale(locale.LC_ALL, before)
+
+
+@pytest.mark.parametrize("text", ["", "int f() { return missing; }"])
+def test_the_locale_stays_as_it_was(compiler, locale_of_utf8, tmp_path, text):
+    """NVRTC sets that of its process and that of its thread, so files with an accent could not be read."""
+    (tmp_path / "notes.txt").write_text("é")
+    with contextlib.suppress(CompileError):
+        compile_program(Program(MAIN, {MAIN: text}), machine_code((9, 0)), compiler)
+    assert locale.setlocale(locale.LC_ALL) == locale_of_utf8
+    assert (tmp_path / "notes.txt").read_text() == "é"
