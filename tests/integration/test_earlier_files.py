@@ -104,3 +104,20 @@ def test_a_folder_that_is_too_large_is_refused(tmp_path):
     assert "`--share big`" in done.stderr
     done = samebits("verify", "--share", "big", "train.py", cwd=tmp_path)
     assert (done.returncode, "give --fresh too" in done.stderr) == (2, True)
+
+
+def test_machine_code_that_samebits_keeps_is_no_file_of_the_script(tmp_path, monkeypatch):
+    """Where it is compiled on the user's machine, run 1 writes it and run 2 reads it."""
+    monkeypatch.setenv("SAMEBITS_CACHE", str(tmp_path / "kept"))
+    head = """import torch
+from samebits._cuda.kept_code import code_of
+from samebits._cuda.units import DIGEST
+torch.manual_seed(0)
+code_of(DIGEST.program(), (9, 0), "12.1")
+data = torch.randn(64, 4)
+"""
+    found, status = verify(tmp_path, script(head))
+    assert (found["verdict"], status, found["notes"]) == ("identical", 0, [])
+    assert list((tmp_path / "kept" / "kernels").glob("*.cubin"))
+    assert samebits("run", "--record", "run.sbr", "train.py", cwd=tmp_path).returncode == 0
+    assert "cubin" not in samebits("show", "--json", "run.sbr", cwd=tmp_path).stdout

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from samebits._runtime.frames import calling_frame, is_own_call, pass_on
 from samebits._runtime.imports import PostImport
+from samebits._text.caches import cache_folder
 from samebits._text.masking import Masker
 from samebits._torch.core import COMPILER_RULES, compiled_graphs, hide_from_compiler
 from samebits.environment import snapshot as environment
@@ -96,12 +97,13 @@ class RecordingSession:
         self._probes: ProbeSet | None = None
         self._draws = DrawProbe(self.recorder)
         self._taps = TapProbe(self.recorder)
-        self._earlier = None if settings.earlier is None else EarlierFiles(settings.earlier)
+        self._own = _own_paths(settings)
+        self._earlier = None if settings.earlier is None else EarlierFiles(settings.earlier, self._own)
         self._installed: list[
             ProbeSet | DrawProbe | EarlierFiles | EffectsProbe | DataFilesProbe | TapProbe
         ] = []
         watched = settings.inventory is not None and settings.inventory.data
-        self._data = DataFilesProbe(_beside(settings, "data-read"), _own_paths(settings)) if watched else None
+        self._data = DataFilesProbe(_beside(settings, "data-read"), self._own) if watched else None
         self._folder = _working_folder()
         self._code = LoadedCode(_script_of(command))
         self._mask_patch = masker.patch
@@ -123,7 +125,7 @@ class RecordingSession:
         if settings.progress:
             recorder.steps.listen(self.progress)
         if settings.effects:
-            effects = EffectsProbe(settings.effects, _own_paths(settings))
+            effects = EffectsProbe(settings.effects, self._own)
             recorder.steps.listen(effects)
             self._installed.append(effects)
             effects.install()
@@ -376,8 +378,12 @@ def _shortened(command: str) -> str:
 
 
 def _own_paths(settings: RecordingSettings) -> tuple[str, ...]:
-    """Return the beginnings of samebits' own paths in a run: the record, files beside it, the reference."""
-    return _beside(settings, ""), settings.reference
+    """Return the beginnings of samebits' own paths in a run.
+
+    They are the record, files beside it, the reference, and what was computed before.
+    """
+    paths = map(os.path.abspath, filter(None, (_beside(settings, ""), settings.reference)))
+    return *paths, os.path.join(os.path.abspath(cache_folder()), "")
 
 
 def _beside(settings: RecordingSettings, ending: str) -> str:

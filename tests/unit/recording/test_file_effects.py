@@ -25,7 +25,7 @@ def read(tmp_path):
     notes = tmp_path / "notes"
 
     def read(action):
-        probe = EarlierFiles(EarlierRun(str(notes), begun, time.time_ns() + 1))
+        probe = EarlierFiles(EarlierRun(str(notes), begun, time.time_ns() + 1), (f"{tmp_path}/kept/",))
         time.sleep(0.02)  # the clock of a file system is coarse
         probe.install()
         try:
@@ -69,7 +69,7 @@ def test_a_file_that_was_given_an_old_date_counts(tmp_path):
     path, notes = tmp_path / "unpacked", tmp_path / "notes"
     path.write_text("from an archive")
     os.utime(path, (10**9, 10**9))
-    probe = EarlierFiles(EarlierRun(str(notes), begun, time.time_ns() + 10**9))
+    probe = EarlierFiles(EarlierRun(str(notes), begun, time.time_ns() + 10**9), ())
     probe.install()
     try:
         path.read_text()
@@ -92,6 +92,15 @@ def test_a_file_that_was_given_an_old_date_counts(tmp_path):
 )
 def test_what_is_written_anew_appended_to_or_older_does_not(read, action):
     assert read(action) == []
+
+
+def test_what_samebits_keeps_does_not(read, tmp_path):
+    kept, beside = tmp_path / "kept" / "kernel.cubin", tmp_path / "kept-by-me"
+    kept.parent.mkdir()
+    for path in (kept, beside):
+        path.write_text("machine code")
+    noted = read(lambda _: (kept.read_text(), beside.read_text()))
+    assert [name for name, *_ in noted] == [str(beside)]
 
 
 def test_what_a_library_reads_while_it_is_imported_does_not(read, tmp_path, monkeypatch):

@@ -47,14 +47,13 @@ class DataFilesProbe:
 
     Args:
         log: file for the names that other processes read.
-        own: beginnings of the paths that samebits itself uses in this run.
+        own: beginnings of the absolute paths that samebits itself uses in this run.
     """
 
     def __init__(self, log: str, own: tuple[str, ...]) -> None:
         self._log = os.path.abspath(log)
         ours = (f"{FOLDER}{os.sep}", f"{sources_folder()}{os.sep}")  # a checkout is in no installed folder
-        paths = (os.path.abspath(path) for path in own if path)
-        self._ignored = (*installed_folders(), *_OF_SYSTEM, *ours, *paths)
+        self._ignored = (*installed_folders(), *_OF_SYSTEM, *ours, *own)
         self._read: dict[str, Stamp] = {}
         self._written: set[str] = set()
         self._process = os.getpid()

@@ -58,12 +58,12 @@ class EffectsProbe:
 
     Args:
         notes: file that gets the note; without one the run did not come to its end, and nothing is known.
-        own: beginnings of the paths that samebits itself uses in this run.
+        own: beginnings of the absolute paths that samebits itself uses in this run.
     """
 
     def __init__(self, notes: str, own: tuple[str, ...]) -> None:
         self._notes = notes
-        self._own = tuple(os.path.abspath(path) for path in (notes, *own) if path)
+        self._own = (os.path.abspath(notes), *own)
         self._ranks = FrameRanks()
         self._watching = False
         self._checked = False
@@ -191,10 +191,12 @@ class EarlierFiles:
 
     Args:
         earlier: when that run was going on, and where the files are noted.
+        own: beginnings of the absolute paths that samebits itself uses in this run.
     """
 
-    def __init__(self, earlier: EarlierRun) -> None:
+    def __init__(self, earlier: EarlierRun, own: tuple[str, ...]) -> None:
         self._earlier = earlier
+        self._own = own
         self._ranks = FrameRanks()
         self._patches = Patches()
         self._noted: set[str] = set()
@@ -242,7 +244,7 @@ class EarlierFiles:
             return
         name = os.path.abspath(os.fsdecode(path))
         user = self._user(frame)
-        if name in self._noted or user is None:
+        if name in self._noted or name.startswith(self._own) or user is None:
             return
         self._noted.add(name)
         site = site_of(user.f_code, user.f_lineno)
