@@ -8,7 +8,9 @@ Makes `libcuda.so.1` (runtime and driver) and `libkernels.so` (the kernels of sa
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib.util
+import json
 import subprocess
 from pathlib import Path
 
@@ -66,6 +68,18 @@ def write_rest(path: Path, names: set[str]) -> None:
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
+def write_errors(path: Path, runtime: Path) -> None:
+    """NVIDIA's words for errors. Its own functions would look for a driver, and end where this one is."""
+    library = ctypes.CDLL(str(runtime))
+    texts = []
+    for function in ("cudaGetErrorString", "cudaGetErrorName"):
+        words = getattr(library, function)
+        words.restype = ctypes.c_char_p
+        cases = [f"case {code}: return {json.dumps(words(code).decode())};" for code in range(1000)]
+        texts += [f"const char *{function}(int error) {{ switch (error) {{", *cases, '} return "unknown"; }']
+    path.write_text("\n".join([*texts, ""]), encoding="utf-8")
+
+
 def compiled(source: Path, target: Path, *options: str) -> Path:
     """The object file of a source; a product and a sum are fused only where that is written."""
     language = ["gcc"] if source.suffix == ".c" else ["g++", "-std=c++17"]
@@ -93,10 +107,13 @@ def build(folder: Path) -> None:
 
 def build_runtime(folder: Path, torch: Path) -> None:
     """CUDA's runtime and driver: what is written, and the rest that torch needs."""
-    headers = f"-I{torch.parent / 'nvidia' / 'cu13' / 'include'}"
-    names = ("streams", "memory", "runtime", "driver")
+    toolkit = torch.parent / "nvidia" / "cu13"
+    headers = f"-I{toolkit / 'include'}"
+    names = ("streams", "memory", "faults", "runtime", "driver")
     written = [compiled(SOURCES / f"{name}.cpp", folder / f"{name}.o", headers) for name in names]
-    rest = folder / "rest.c"
+    errors, rest = folder / "errors.c", folder / "rest.c"
+    write_errors(errors, toolkit / "lib" / "libcudart.so.13")
+    written.append(compiled(errors, folder / "errors.o"))
     found = {name for each in written for name in symbols(each, "--defined-only")}
     write_rest(rest, needed_symbols(torch) - found)
     link(folder / "libcuda.so.1", [*written, compiled(rest, folder / "rest.o")], "-Wl,-soname,libcuda.so.1")

@@ -2,7 +2,7 @@
 
 Builds the device first, in `build/fake_gpu`, if that is older than its sources. FAKE_GPU_COUNT says how many
 devices there are, FAKE_GPU_MEMORY how many bytes each has, FAKE_GPU_DELAY how many microseconds a task waits
-before it begins.
+before it begins; native/faults.h has what can be wrong with one.
 """
 
 from __future__ import annotations

@@ -194,6 +194,19 @@ def test_portable_programs_have_the_bits_of_the_cpu(text, script, tmp_path):
         assert lines["cuda", ()] == lines["cpu", ("--seed", "3")]
 
 
+@pytest.mark.parametrize(
+    "words", [("run",), ("run", "--seed", 3), ("run", "--portable"), ("verify",)], ids=str
+)
+def test_no_device_is_looked_for_before_the_script_does(words, script, tmp_path, monkeypatch):
+    """It may choose its devices after it has imported torch, and fork processes that use them."""
+    monkeypatch.setenv("FAKE_GPU_FIRST", "say")
+    text = "import torch\ntorch.manual_seed(0)\nx = torch.ones(4).sum().item()\n"
+    looked = "devices are looked for"
+    done = samebits(*words, script(text), folder=tmp_path)
+    assert (done.returncode, looked in done.stderr) == (0, False), done.stdout + done.stderr
+    assert looked in samebits(*words, script(f"{text}torch.cuda.is_available()\n"), folder=tmp_path).stderr
+
+
 def test_two_ranks(script, tmp_path):
     words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script(RANKS))]
     two = {**os.environ, "FAKE_GPU_COUNT": "2"}

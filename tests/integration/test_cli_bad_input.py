@@ -361,6 +361,7 @@ def test_sigkill_of_run(tmp_path):
     assert shown["environment"]["taken"] == "at the start of the run"
     assert shown["environment"]["machine"]["cpus"] >= 1
     assert shown["environment"]["torch"]["version"] == shown["torch"] != ""
+    assert shown["environment"]["torch"]["capability"]  # read at the first step
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.sbr", "a.sbr-log", "steps", "train.py"]
 
 

@@ -20,7 +20,13 @@ from samebits.environment.packages import (
     collect_packages,
 )
 from samebits.environment.repository import Patch, SourceFacts, collect_patch, collect_source, root_of
-from samebits.environment.torch_build import TorchBuild, TorchFacts, collect_build, collect_torch
+from samebits.environment.torch_build import (
+    TorchBuild,
+    TorchFacts,
+    collect_build,
+    collect_release,
+    collect_torch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -103,7 +109,7 @@ class StartFacts:
 
     Args:
         variables: may still be changed by the script, unlike the rest.
-        torch: facts of its build; None as long as torch is not imported.
+        torch: facts of its build, of its release before the first step; None as long as it is not imported.
     """
 
     machine: MachineFacts
@@ -122,12 +128,22 @@ def collect_at_start() -> StartFacts:
     return StartFacts(collect_machine(), _collect_python(), numeric_variables(os.environ))
 
 
-def with_torch(facts: StartFacts, torch: Any) -> StartFacts:
+def with_release(facts: StartFacts, torch: Any) -> StartFacts:
+    """Return the facts of a start, with torch's release.
+
+    Args:
+        facts: of the start.
+        torch: the module, just imported.
+    """
+    return replace(facts, torch=collect_release(torch))
+
+
+def with_build(facts: StartFacts, torch: Any) -> StartFacts:
     """Return the facts of a start, with torch's build.
 
     Args:
         facts: of the start.
-        torch: the module.
+        torch: the module, which the script has used.
     """
     return replace(facts, torch=collect_build(torch))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from samebits.environment.numeric_libraries import nccl_version
@@ -21,16 +21,19 @@ class GpuFacts:
 
 @dataclass(frozen=True)
 class TorchBuild:
-    """The fields of `TorchFacts` that a script cannot change."""
+    """The fields of `TorchFacts` that a script cannot change.
+
+    Those with a default are empty before the first step, and in a process that is not trained in.
+    """
 
     version: str
     git: str
     cuda: str
-    mkl: str
-    onednn: str
-    openmp: str
-    capability: str
-    nccl: str
+    mkl: str = ""
+    onednn: str = ""
+    openmp: str = ""
+    capability: str = ""
+    nccl: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,27 +92,48 @@ def collect_torch(torch: Any) -> TorchFacts | None:
     )
 
 
-def collect_build(torch: Any) -> TorchBuild:
-    """Read how torch was built.
+def collect_release(torch: Any) -> TorchBuild:
+    """Read which torch it is, as it is imported: nothing of torch is asked.
+
+    The script may still choose devices and threads by `os.environ`, which is read when torch uses them first.
 
     Args:
         torch: the module.
     """
-    build = str(_read(torch, "__config__.show") or "")
     return TorchBuild(
         version=_text(torch, "__version__"),
         git=_text(torch, "version.git_version"),
         cuda=_text(torch, "version.cuda") or _text(torch, "version.hip"),
-        mkl=_find(r"Math Kernel Library Version (\S+)", build),
-        onednn=_find(r"MKL-DNN (\S+)", build),
-        openmp=_find(r"OpenMP (\d+)", build),
+    )
+
+
+def collect_build(torch: Any) -> TorchBuild:
+    """Read how torch was built, once the script uses it.
+
+    `torch.__config__.show` tells it too, but looks for devices (aten/src/ATen/Version.cpp, `show_config`,
+    2.15.0): after that, the script's choice of them is not read any more, a process that it forks cannot use
+    them, and torch warns of an old driver.
+
+    Args:
+        torch: the module.
+    """
+    told = _parallel_info(torch)
+    return replace(
+        collect_release(torch),
+        mkl=_find(r"Math Kernel Library Version (\S+)", told),
+        onednn=_find(r"MKL-DNN (\S+)", told),
+        openmp=_find(r"OpenMP (\d+)", told),
         capability=_text(torch, "backends.cpu.get_cpu_capability"),
         nccl=nccl_version(),
     )
 
 
+def _parallel_info(torch: Any) -> str:
+    return str(_read(torch, "__config__.parallel_info") or "")
+
+
 def _collect_threads(torch: Any) -> dict[str, int]:
-    answer = str(_read(torch, "__config__.parallel_info") or "")
+    answer = _parallel_info(torch)
     names = {
         "intra-op": "at::get_num_threads",
         "inter-op": "at::get_num_interop_threads",

@@ -312,7 +312,7 @@ class StepClock:
         times = self._optimizer_times or self._backward_times
         facts = dict(control or {})
         if facts:
-            facts["cuda"] = self._torch is not None and self._torch.cuda.is_available()
+            facts["cuda"] = self._torch is not None and self._torch.cuda.is_initialized()
         seen = {"times": times, "status": ending.status, "failure": ending.failure, "control": facts}
         with files.open_text_to_write(self._settings.record) as file:
             json.dump(seen, file)

@@ -233,6 +233,8 @@ class RecordingSession:
     def _look_at_code(self, *_state: object) -> None:
         """Read what was imported before the first step: later, somebody may edit it."""
         if self.recorder.step == 1:
+            facts = environment.with_build(self._facts, sys.modules["torch"])
+            self.writer.update(environment=self._environment(facts))
             self._code.look()  # the probe that calls deals with errors, and with what a signal raises
 
     @contextlib.contextmanager
@@ -324,7 +326,7 @@ class RecordingSession:
 
     def _install(self, torch: Any) -> None:
         # A record of a killed run has this of its environment; `finish` writes the rest.
-        facts = environment.with_torch(self._facts, torch)
+        facts = environment.with_release(self._facts, torch)
         self.writer.update(torch=str(getattr(torch, "__version__", "")), environment=self._environment(facts))
         from samebits.digest import digest_many, observe, storage_addresses
         from samebits.recording.probes.assembly import ProbeSet

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "faults.h"
 #include "kernels.h"
 #include "memory.h"
 #include "streams.h"
@@ -31,10 +32,13 @@ static fake::Kernel kernel_named(const char *name) {
 
 extern "C" {
 
-CUresult cuInit(unsigned) { return fake::device_count() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE; }
+CUresult cuInit(unsigned) {
+    fake::look_for_devices();
+    return fake::device_count() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
 
 CUresult cuDriverGetVersion(int *version) {
-    *version = CUDA_VERSION;
+    *version = fake::driver_release(CUDA_VERSION);
     return CUDA_SUCCESS;
 }
 
@@ -96,6 +100,8 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *code) {
+    if (const int error = fake::fault())
+        return static_cast<CUresult>(error);
     *module = reinterpret_cast<CUmodule>(const_cast<void *>(code));
     return CUDA_SUCCESS;
 }
@@ -122,6 +128,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
     const auto kernel = reinterpret_cast<fake::Kernel>(function);
     if (!gx || !gy || !gz || !bx || by != 1 || bz != 1 || bx > 1024 || gy > 65535 || gz > 65535)
         return CUDA_ERROR_INVALID_VALUE;
+    if (const int error = fake::fault())
+        return static_cast<CUresult>(error);
     const fake::Launch launch = {{gx, gy, gz}, bx, shared, false};
     fake::stream_of(stream)->submit(kernel(launch, arguments));
     return CUDA_SUCCESS;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "faults.h"
 #include "memory.h"
 #include "streams.h"
 
@@ -19,6 +20,12 @@ using fake::stream_of;
 static thread_local cudaError_t last_error = cudaSuccess;
 
 static cudaError_t fail(cudaError_t error) { return last_error = error; }
+
+/* Of a call that uses the device. */
+static cudaError_t use() {
+    const auto error = static_cast<cudaError_t>(fake::fault());
+    return error ? fail(error) : cudaSuccess;
+}
 
 extern "C" {
 
@@ -30,23 +37,6 @@ cudaError_t cudaGetLastError() {
 
 cudaError_t cudaPeekAtLastError() { return last_error; }
 
-/* NVIDIA's own would look for a driver first. */
-const char *cudaGetErrorString(cudaError_t error) {
-    switch (error) {
-    case cudaSuccess: return "no error";
-    case cudaErrorInvalidValue: return "invalid argument";
-    case cudaErrorMemoryAllocation: return "out of memory";
-    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
-    case cudaErrorInvalidDevice: return "invalid device ordinal";
-    case cudaErrorNotReady: return "device not ready";
-    case cudaErrorNotSupported: return "operation not supported";
-    case cudaErrorStreamCaptureUnsupported: return "operation not permitted when stream is capturing";
-    default: return "an error of the fake device";
-    }
-}
-
-const char *cudaGetErrorName(cudaError_t error) { return cudaGetErrorString(error); }
-
 cudaError_t cudaRuntimeGetVersion(int *version) {
     *version = CUDART_VERSION;
     return cudaSuccess;
@@ -54,17 +44,23 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
 
 /* Devices */
 
+static int driver_release() { return fake::driver_release(CUDART_VERSION); }
+
 cudaError_t cudaGetDeviceCount(int *count) {
-    *count = fake::device_count();
-    return *count ? cudaSuccess : fail(cudaErrorNoDevice);
+    fake::look_for_devices();
+    const bool too_old = driver_release() / 1000 < CUDART_VERSION / 1000;
+    *count = too_old ? 0 : fake::device_count();
+    return *count ? cudaSuccess : fail(too_old ? cudaErrorInsufficientDriver : cudaErrorNoDevice);
 }
 
 cudaError_t cudaGetDevice(int *device) {
+    fake::look_for_devices();
     *device = fake::current_device();
     return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
+    fake::look_for_devices();
     if (device < 0 || device >= fake::device_count())
         return fail(cudaErrorInvalidDevice);
     fake::current_device() = device;
@@ -72,7 +68,8 @@ cudaError_t cudaSetDevice(int device) {
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
-    *version = CUDART_VERSION;
+    fake::look_for_devices();
+    *version = driver_release();
     return cudaSuccess;
 }
 
@@ -81,7 +78,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *found, int device) {
         return fail(cudaErrorInvalidDevice);
     *found = cudaDeviceProp{};
     strcpy(found->name, "FAKE H200");
-    found->major = 9, found->minor = 0;
+    found->major = fake::capability() / 10, found->minor = fake::capability() % 10;
     found->multiProcessorCount = 132;
     found->totalGlobalMem = fake::bytes_in_all();
     found->warpSize = 32;
@@ -98,9 +95,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *found, int device) {
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
+    fake::look_for_devices();
     switch (attribute) {
-    case cudaDevAttrComputeCapabilityMajor: *value = 9; break;
-    case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = fake::capability() / 10; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = fake::capability() % 10; break;
     case cudaDevAttrMultiProcessorCount: *value = 132; break;
     case cudaDevAttrWarpSize: *value = 32; break;
     case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
@@ -122,6 +120,8 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int, int) {
 }
 
 cudaError_t cudaDeviceSynchronize() {
+    if (const cudaError_t error = use())
+        return error;
     fake::wait_for_device();
     return cudaSuccess;
 }
@@ -129,6 +129,8 @@ cudaError_t cudaDeviceSynchronize() {
 /* Memory */
 
 static cudaError_t allocate(void **found, size_t size, Kind kind) {
+    if (const cudaError_t error = use())
+        return error;
     *found = fake::allocate(size, kind);
     return *found ? cudaSuccess : fail(cudaErrorMemoryAllocation);
 }
@@ -155,6 +157,8 @@ cudaError_t cudaHostRegister(void *base, size_t size, unsigned) {
 cudaError_t cudaHostUnregister(void *base) { return release(base); }
 
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
+    if (const cudaError_t error = use())
+        return error;
     *total = fake::bytes_in_all();
     *free = *total - fake::bytes_in_use();
     return cudaSuccess;
@@ -175,6 +179,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *found, const void *a
 
 /* Pageable memory is read before the call returns, and written before it returns; all other copies are later. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind, cudaStream_t handle) {
+    if (const cudaError_t error = use())
+        return error;
     fake::Stream *const stream = stream_of(handle);
     if (fake::place_of(from).kind == Kind::pageable) {
         const auto *const bytes = static_cast<const char *>(from);
@@ -192,9 +198,10 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyK
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind kind) {
-    cudaMemcpyAsync(to, from, size, kind, nullptr);
-    stream_of(nullptr)->wait();
-    return cudaSuccess;
+    const cudaError_t error = cudaMemcpyAsync(to, from, size, kind, nullptr);
+    if (!error)
+        stream_of(nullptr)->wait();
+    return error;
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t size, cudaStream_t stream) {
@@ -202,6 +209,8 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t siz
 }
 
 cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream) {
+    if (const cudaError_t error = use())
+        return error;
     stream_of(stream)->submit([=] { memset(to, value, size); });
     return cudaSuccess;
 }
@@ -233,12 +242,16 @@ cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    if (const cudaError_t error = use())
+        return error;
     if (stream_of(stream)->captured())
         return fail(cudaErrorStreamCaptureUnsupported);
     return stream_of(stream)->is_idle() ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    if (const cudaError_t error = use())
+        return error;
     if (stream_of(stream)->captured())
         return fail(cudaErrorStreamCaptureUnsupported);
     stream_of(stream)->wait();
@@ -355,6 +368,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+    if (const cudaError_t error = use())
+        return error;
     const fake::MarkPointer mark = event_of(event)->mark;
     if (mark && mark->graph)
         return fail(cudaErrorStreamCaptureUnsupported);
@@ -362,6 +377,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    if (const cudaError_t error = use())
+        return error;
     if (const fake::MarkPointer mark = event_of(event)->mark)
         mark->wait();
     return cudaSuccess;

@@ -16,7 +16,13 @@ import pytest
 from samebits.environment.packages import collect_packages
 from samebits.environment.repository import SourceFacts, collect_source
 from samebits.environment.snapshot import Environment, collect
-from samebits.environment.torch_build import GpuFacts, collect_torch
+from samebits.environment.torch_build import (
+    GpuFacts,
+    TorchBuild,
+    collect_build,
+    collect_release,
+    collect_torch,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +66,7 @@ def test_the_facts_of_a_start_need_no_torch() -> None:
     code = "import samebits.environment.snapshot as e; start = e.collect_at_start()\n"
     code += "early, loaded = start.to_dict(), [name in sys.modules for name in ('torch', 'numpy')]\n"
     code += "import torch\n"
-    code += "print(json.dumps([early, loaded, e.with_torch(start, torch).to_dict(), e.collect().to_dict()]))"
+    code += "print(json.dumps([early, loaded, e.with_build(start, torch).to_dict(), e.collect().to_dict()]))"
     early, loaded, later, end = python(code)
 
     assert (loaded, early.pop("torch")) == ([False, False], None)
@@ -208,6 +214,37 @@ def test_a_torch_that_lacks_or_refuses_facts() -> None:
     assert (found.version, found.cuda, found.cudnn, found.mkl) == ("2.6.0+cu124", "12.4", "90100", "")
     assert found.gpus == (GpuFacts("GPU 0", "9.0", 132, 0),)
     assert collect_torch(ModuleType("torch")) is not None
+
+
+def test_torch_is_asked_for_nothing_when_it_is_imported() -> None:
+    """The script may still choose devices, threads and instructions by its environment."""
+    asked: list[str] = []
+
+    class Watched(ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            raise AttributeError(name)
+
+    torch: Any = Watched("torch")
+    torch.__version__, torch.version = "2.13.0", SimpleNamespace(git_version="abc", cuda=None, hip=None)
+    assert collect_release(torch) == TorchBuild("2.13.0", "abc", "")
+    assert not asked
+    collect_build(torch)
+    assert asked
+
+
+def test_no_device_is_looked_for_to_describe_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.__config__.show` would look for one."""
+    torch = pytest.importorskip("torch")
+    shown = torch.__config__.show()
+
+    def refuse() -> str:
+        raise SystemExit
+
+    monkeypatch.setattr(torch.__config__, "show", refuse)
+    build = collect_build(torch)
+    assert build.openmp
+    assert all(value in shown for value in (build.mkl, build.onednn, build.openmp, build.capability))
 
 
 def test_it_is_frozen() -> None:
