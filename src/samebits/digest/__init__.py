@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from samebits._runtime.lazy import late_dir, late_names, make_callable
 
 if TYPE_CHECKING:
+    from samebits.digest._cuda_backend import without_kernels
     from samebits.digest.tensors import (
         DigestPlan,
         backend_name,
@@ -32,6 +33,7 @@ __all__ = [
     "digest_memory",
     "observe",
     "storage_addresses",
+    "without_kernels",
 ]
 
 _HOMES = {
@@ -44,6 +46,7 @@ _HOMES = {
     "digest_memory": "tensors",
     "observe": "tensors",
     "storage_addresses": "tensors",
+    "without_kernels": "_cuda_backend",
 }
 
 __getattr__ = late_names(__name__, _HOMES)

@@ -45,13 +45,24 @@ _CODES = {getattr(torch, name): code for name, (code, _) in d.DTYPES.items() if 
 
 def open_backend(device: torch.device) -> CudaBackend | None:
     """Return the backend of a device; None where the kernels cannot be compiled or loaded."""
-    return _open(torch.cuda.current_device() if device.index is None else device.index)
+    opened = _open(torch.cuda.current_device() if device.index is None else device.index)
+    return opened if isinstance(opened, CudaBackend) else None
+
+
+def without_kernels(index: int) -> str:
+    """Return why digests on a device are computed by torch's operations; empty if by the kernels.
+
+    Args:
+        index: of the device.
+    """
+    opened = _open(index)
+    return "" if isinstance(opened, CudaBackend) else opened
 
 
 @functools.cache
-def _open(index: int) -> CudaBackend | None:
-    if torch.version.cuda is None:  # ROCm
-        return None
+def _open(index: int) -> CudaBackend | str:
+    if torch.version.cuda is None:
+        return "they are for CUDA, and this torch is built for ROCm"
     with torch.cuda.device(index):
         properties = torch.cuda.get_device_properties(index)
         torch.cuda.current_stream().synchronize()  # makes the context current
@@ -59,8 +70,8 @@ def _open(index: int) -> CudaBackend | None:
             capability = (properties.major, properties.minor)
             module = load_unit(DIGEST, capability, torch.version.cuda)
             add, finish = map(module.kernel, _KERNELS)
-        except (CompileError, DriverError):
-            return None
+        except (CompileError, DriverError) as error:
+            return str(error)
     library = native.load()
     reader = None if library is None else native.open_reader(library)
     return CudaBackend(index, (add, finish), _BLOCKS_PER_PROCESSOR * properties.multi_processor_count, reader)

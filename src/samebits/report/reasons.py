@@ -11,6 +11,7 @@ from samebits._runtime.processes import KILLED
 from samebits._text.printable import exit_text
 from samebits.comparison.reasons import ReasonCode
 from samebits.records.notes import RecordedPart
+from samebits.report.device_faults import failure_words
 from samebits.report.resume_reasons import RESUME_SENTENCES
 from samebits.report.vocabulary import rank_words, some_names, tensor_text
 
@@ -118,7 +119,7 @@ def _not_whole(endings: tuple[Reason, ...], steps: int) -> str:
 
 
 def _state_not_recorded(which: str, part: str, error: str) -> str:
-    lost = f"recording of {_STATE_PARTS[part]} failed and left something out ({error})"
+    lost = f"recording of {_STATE_PARTS[part]} failed and left something out ({failure_words(error)})"
     return f"the state could not be recorded in {_LOST_IN[which]}: {lost}"
 
 
@@ -128,12 +129,12 @@ def _in_brackets(text: str) -> str:
 
 def _run_failed(which: str, status: int | None, failure: str) -> str:
     how = "" if status is None else f" with status {status}"
-    return f"the {which} run failed{how}{_in_brackets(failure)}"
+    return f"the {which} run failed{how}{_in_brackets(failure_words(failure))}"
 
 
 def _failed_at(failure: str, step: int, status: int) -> str:
     where = f"at step {step}" if step else "before its first step"
-    return f"{failure or 'an exception'} ({where}, exit status {status})"
+    return f"{failure_words(failure) or 'an exception'} ({where}, exit status {status})"
 
 
 def _ranks_diverged(
@@ -155,7 +156,7 @@ def _ranks_incomplete(
 ) -> str:
     parts = [f"there is no record of {rank_words(missing)}"] if missing else []
     for rank, steps, failure in failed:  # why a launcher ends the others
-        shown = _in_brackets(textwrap.shorten(failure, _WIDTH))
+        shown = _in_brackets(textwrap.shorten(failure_words(failure), _WIDTH))
         parts.append(f"rank {rank} failed after {steps} steps{shown}")
     if killed:
         parts.append(f"{rank_words(killed)} {'was' if len(killed) == 1 else 'were'} killed, or still running")
@@ -232,18 +233,18 @@ _SENTENCES: Mapping[ReasonCode, str | Callable[..., str]] = {
     ReasonCode.ONLY_REPORTED: _only_reported,
     ReasonCode.NOT_WHOLE: _not_whole,
     ReasonCode.BOTH_FAILED: lambda failure, steps: (
-        f"both runs failed: {failure or 'no reason known'}; {_compared(steps)}"
+        f"both runs failed: {failure_words(failure) or 'no reason known'}; {_compared(steps)}"
     ),
     ReasonCode.BOTH_KILLED: lambda steps: f"both runs were killed or are still running; {_compared(steps)}",
     ReasonCode.STATE_NOT_RECORDED: _state_not_recorded,
     ReasonCode.RUN_FAILED: _run_failed,
     ReasonCode.RUN_EXITED: "the {} run ended with status {}",
     ReasonCode.RUN_NEVER_ENDED: lambda which, failure: (
-        f"the {which} run did not finish its record{_in_brackets(failure)}"
+        f"the {which} run did not finish its record{_in_brackets(failure_words(failure))}"
     ),
     ReasonCode.LEFT_NO_RECORD: lambda status: f"it ended {exit_text(status)} and left no record",
     ReasonCode.TIMED_OUT: "it did not end in {:.0f} s",
-    ReasonCode.SEEN_FAILURE: "{}",
+    ReasonCode.SEEN_FAILURE: failure_words,
     ReasonCode.RECORD_INCOMPLETE: "its record is incomplete: {}",
     ReasonCode.FAILED_AT: _failed_at,
     ReasonCode.RANKS_DIVERGED: _ranks_diverged,
@@ -270,7 +271,9 @@ _SENTENCES: Mapping[ReasonCode, str | Callable[..., str]] = {
     ReasonCode.DID_NOT_END: lambda name, ending, has_ops: (
         f"run 1 of {name} did not end: {sentence(ending)}{_hint(has_ops)}"
     ),
-    ReasonCode.FAILED_BEFORE_TORCH: "{} failed before it imported torch: {} (exit status {})",
+    ReasonCode.FAILED_BEFORE_TORCH: lambda name, failure, status: (
+        f"{name} failed before it imported torch: {failure_words(failure)} (exit status {status})"
+    ),
     ReasonCode.NO_TORCH: "{} never imported torch: nothing to compare",
     ReasonCode.NOTHING_COMPARED: "{} took no step and read no value out of torch: nothing to compare",
     ReasonCode.OTHER_CODE: _other_code,
@@ -281,7 +284,7 @@ _SENTENCES: Mapping[ReasonCode, str | Callable[..., str]] = {
     ReasonCode.ENDS_EARLY: "with it the script ends after {} steps, before the difference",
     ReasonCode.PATCH_TIMED_OUT: "the script did not end with it in {:.0f} s",
     ReasonCode.PATCH_FAILED: lambda failure, status: (
-        f"the script fails with it: {failure or f'exit status {status}'}"
+        f"the script fails with it: {failure_words(failure) or f'exit status {status}'}"
     ),
     ReasonCode.PATCH_NOT_JUDGED: "the runs with it could not be judged",
     ReasonCode.STILL_DIFFERS: _still_differs,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from samebits._text.printable import printable, shortened
 from samebits.records.events import END
 from samebits.records.kinds import EventKind, Role
+from samebits.report.device_faults import failure_words
 from samebits.report.json import site_json
 from samebits.report.notes import sentence, sentences
 from samebits.report.run_facts import environment_lines, torch_line
@@ -196,7 +197,7 @@ def status_text(info: RunInfo) -> str:
     text = {"running": open_ended, "stopped": "stopped by samebits"}.get(info.status, info.status)
     if info.exit_status is not None:
         text += f", exit status {info.exit_status}"
-    return f"{text}, {info.failure}" if info.failure else text
+    return f"{text}, {failure_words(info.failure)}" if info.failure else text
 
 
 def _steps(summary: RecordSummary, style: Style) -> list[str]:

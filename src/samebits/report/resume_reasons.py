@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from samebits._text.printable import exit_text
 from samebits.commands.resume_facts import DifferenceKind
 from samebits.comparison.reasons import ReasonCode
+from samebits.report.device_faults import failure_words
 from samebits.report.resume_sentences import sentence
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _ending_words(ending: Ending) -> str:
     if not ending.has_record:
         return f"ended {exit_text(ending.status)} and left no record"
     if ending.failure:
-        return f"failed: {ending.failure} (exit status {ending.status})"
+        return f"failed: {failure_words(ending.failure)} (exit status {ending.status})"
     return f"ended {exit_text(ending.status)}"
 
 

@@ -3,6 +3,7 @@
  * A kernel is `host_NAME` in the library that FAKE_GPU_KERNELS names. It runs on the thread of its stream.
  */
 #include <cuda.h>
+#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -82,7 +83,7 @@ CUresult cuCtxGetDevice(CUdevice *device) {
 }
 
 CUresult cuGetErrorString(CUresult error, const char **text) {
-    *text = error == CUDA_ERROR_NOT_FOUND ? last_refusal().c_str() : "an error of the fake device";
+    *text = error == CUDA_ERROR_NOT_FOUND ? last_refusal().c_str() : cudaGetErrorString(static_cast<cudaError_t>(error));
     return CUDA_SUCCESS;
 }
 

@@ -52,10 +52,16 @@ class Gpu:
     Args:
         name: as it names itself; a slice of one has `MIG` in it.
         multiprocessors: how many it has.
+        capability: such as `9.0`; empty if it is not known.
+        memory: bytes that it has.
+        free: bytes of them that a process which begins can have.
     """
 
     name: str
     multiprocessors: int
+    capability: str = ""
+    memory: int = 0
+    free: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,7 @@ class Torch:
         capability: instruction set that torch's own CPU kernels use.
         threads: of the intra-op pool.
         gpus: those that are visible.
+        architectures: for which torch has code, such as `sm_90` (machine code) or `compute_120` (PTX).
         backends: packages whose code torch runs when it is imported.
     """
 
@@ -86,6 +93,7 @@ class Torch:
     capability: str = ""
     threads: int = 0
     gpus: tuple[Gpu, ...] = ()
+    architectures: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
 
 
@@ -97,11 +105,13 @@ class DigestCheck:
         library: whether the C library is installed.
         backend: the one in use, such as `avx2`, or `torch`.
         error: what went wrong; empty when the digests were right.
+        gpu: why the kernels for GPUs cannot be used there; empty where they can, and without a GPU.
     """
 
     library: bool
     backend: str
     error: str = ""
+    gpu: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def collect_facts(folder: str, startup_modules: Collection[str], *, with_torch: 
         "interpreter": dataclasses.asdict(_describe_interpreter(environment, startup_modules)),
         "cpus": dataclasses.asdict(_describe_cpus(environment)),
         "torch": {**dataclasses.asdict(torch), "file": _torch_file()},
-        "digest": dataclasses.asdict(_try_digest()) if usable else None,
+        "digest": dataclasses.asdict(_try_digest(len(gpus))) if usable else None,
         "switches": [dataclasses.asdict(_view(switch)) for switch in TABLE] if usable else [],
         "variables": {**environment.variables, **more_variables},
         "packages": installed_packages(),
@@ -105,10 +105,17 @@ def _find_gpus() -> tuple[tuple[Gpu, ...], str]:
         return (), ""
     try:
         cuda.init()
-        gpus = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
-        return tuple(Gpu(gpu.name, gpu.multi_processor_count) for gpu in gpus), ""
+        return tuple(map(_describe_gpu, range(torch.cuda.device_count()))), ""
     except Exception as error:  # noqa: BLE001  # drivers fail in many ways, and each is worth reporting
         return (), str(error).split("\n", maxsplit=1)[0]
+
+
+def _describe_gpu(index: int) -> Gpu:
+    import torch
+
+    gpu = torch.cuda.get_device_properties(index)
+    free, memory = torch.cuda.mem_get_info(index)
+    return Gpu(gpu.name, gpu.multi_processor_count, f"{gpu.major}.{gpu.minor}", memory, free)
 
 
 def _describe_torch(environment: Environment, gpus: tuple[Gpu, ...], cuda_error: str) -> Torch:
@@ -124,8 +131,15 @@ def _describe_torch(environment: Environment, gpus: tuple[Gpu, ...], cuda_error:
         capability=facts.capability,
         threads=facts.threads.get("intra-op", 0),
         gpus=gpus,
+        architectures=_architectures(),
         backends=_backends(),
     )
+
+
+def _architectures() -> tuple[str, ...]:
+    import torch
+
+    return tuple(torch.cuda.get_arch_list()) if torch.version.cuda else ()
 
 
 def _describe_interpreter(environment: Environment, startup_modules: Collection[str]) -> Interpreter:
@@ -172,20 +186,22 @@ def _backends() -> tuple[str, ...]:
     return tuple(sorted({entry.name for entry in metadata.entry_points(group="torch.backends")}))
 
 
-def _try_digest() -> DigestCheck:
-    """Digest known values; their digests must be the same on every machine."""
+def _try_digest(n_gpus: int) -> DigestCheck:
+    """Digest known values on each device; their digests must be the same on every machine."""
     from samebits.digest.native import find_library
 
     library = find_library() is not None
     try:
-        from samebits.digest import backend_name
+        from samebits.digest import backend_name, without_kernels
 
-        return DigestCheck(library, backend_name(), _wrong_digests())
+        devices = ("cpu", *(f"cuda:{index}" for index in range(n_gpus)))
+        wrong = filter(None, map(_wrong_digests, devices))
+        return DigestCheck(library, backend_name(), next(wrong, ""), without_kernels(0) if n_gpus else "")
     except Exception as error:  # noqa: BLE001  # whatever breaks the digest breaks every proof
         return DigestCheck(library, "", str(error))
 
 
-def _wrong_digests() -> str:
+def _wrong_digests(device: str) -> str:
     """Name the values with a wrong digest; empty when all are right."""
     import torch
 
@@ -198,8 +214,9 @@ def _wrong_digests() -> str:
         "a strided view": quarters[: 33 * 65].view(33, 65).t(),
         "1000 blocks": quarters,
     }
-    wrong = [name for name, value in values.items() if str(digest(value)) != _KNOWN_DIGESTS[name]]
-    return f"wrong digest of {', '.join(wrong)}" if wrong else ""
+    on_device = {name: value.to(device) for name, value in values.items()}
+    wrong = [name for name, value in on_device.items() if str(digest(value)) != _KNOWN_DIGESTS[name]]
+    return f"wrong digest of {', '.join(wrong)} on {device}" if wrong else ""
 
 
 def _view(switch: Switch) -> SwitchView:

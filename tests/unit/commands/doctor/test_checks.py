@@ -17,7 +17,7 @@ from snapshot_builder import (
     variables,
 )
 
-from samebits.commands.doctor.checks import CHECKS, examine, machine, packages, process, proof
+from samebits.commands.doctor.checks import CHECKS, examine, gpus, machine, packages, process, proof
 from samebits.commands.doctor.checks.packages import PACKAGES
 from samebits.commands.doctor.environment import DigestCheck, Gpu
 from samebits.commands.doctor.threat import EVERY, LEVELS, PROMISES
@@ -106,34 +106,79 @@ CASES = [
     ),
     (process.core_kinds, healthy(cpus=cpus(kinds=("cpu_core", "cpu_atom"))), "2 kinds", "note", SILENT),
     (
-        machine.unusable_cuda,
+        gpus.unusable_cuda,
         healthy(torch=cuda(gpus=(), cuda_error="no driver")),
         "no usable GPU",
         "note",
         healthy(torch=CUDA),
     ),
     (
-        machine.mixed_gpus,
+        gpus.unusable_cuda,
+        healthy(
+            torch=cuda(
+                gpus=(),
+                cuda_error="The NVIDIA driver on your system is too old. Please",
+            )
+        ),
+        "no usable GPU: The NVIDIA driver on your system is too old",
+        "note",
+        healthy(torch=CUDA),
+    ),
+    *(
+        (
+            gpus.unknown_architecture,
+            healthy(torch=cuda(gpus=(Gpu("NVIDIA A", 132, bad),), architectures=architectures)),
+            f"has no code for NVIDIA A (capability {bad})",
+            "breaks",
+            healthy(torch=cuda(gpus=(Gpu("NVIDIA A", 132, good),), architectures=architectures)),
+        )
+        for bad, good, architectures in (
+            ("5.0", "8.9", ("sm_75", "sm_86")),
+            ("8.0", "8.6", ("sm_86", "sm_90")),
+            ("12.0", "9.0", ("sm_90",)),
+            ("9.0", "12.1", ("sm_120",)),
+            ("8.9", "12.1", ("compute_90",)),
+            ("10.3", "9.0", ("sm_90a",)),
+            ("11.0", "10.3", ("sm_100f",)),
+            ("9.0", "10.0", ("compute_100f",)),
+        )
+    ),
+    (
+        gpus.shared_gpu,
+        healthy(torch=cuda(gpus=(Gpu("NVIDIA H200", 132, "9.0", 140 << 30, 30 << 30),))),
+        "GPU 0 has 30.0 GiB of 140.0 GiB free",
+        "may break",
+        healthy(torch=cuda(gpus=(Gpu("NVIDIA H200", 132, "9.0", 140 << 30, (140 << 30) - (600 << 20)),))),
+    ),
+    (
+        gpus.slow_digest,
+        healthy(digest=DigestCheck(library=True, backend="avx2", gpu="there is no NVRTC for CUDA 13.2")),
+        "right, but slow: there is no NVRTC for CUDA 13.2",
+        "note",
+        SILENT,
+    ),
+    (
+        gpus.mixed_gpus,
         healthy(torch=cuda(gpus=(Gpu("NVIDIA H200", 132), Gpu("NVIDIA L4", 58)))),
         "NVIDIA H200, NVIDIA L4",
         "may break",
         healthy(torch=cuda(gpus=(Gpu("NVIDIA H200", 132), Gpu("NVIDIA H200", 132)))),
     ),
     (
-        machine.gpu_slices,
+        gpus.gpu_slices,
         healthy(torch=cuda(gpus=(Gpu("NVIDIA H200 MIG 1g.18gb", 16),))),
         "16 multiprocessors",
         "may break",
         healthy(torch=CUDA),
     ),
     (
-        machine.gpu_slices,
+        gpus.gpu_slices,
         healthy(torch=cuda(gpus=()), variables=variables(CUDA_VISIBLE_DEVICES="MIG-0")),
         "MIG",
         "may break",
         SILENT,
     ),
-    (machine.gpu_model, healthy(torch=CUDA), "NVIDIA H200", "may break", SILENT),
+    (gpus.gpu_model, healthy(torch=CUDA), "NVIDIA H200", "may break", SILENT),
     (
         packages.known_packages,
         healthy(packages={"accelerate": "1.15.0"}),

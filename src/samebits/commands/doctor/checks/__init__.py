@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from samebits.commands.doctor.checks import machine, packages, process, proof
+from samebits.commands.doctor.checks import gpus, machine, packages, process, proof
 from samebits.commands.doctor.threat import EVERY, LEVELS, PROMISES, Threat
 
 if TYPE_CHECKING:
@@ -27,10 +27,12 @@ CHECKS: tuple[Check, ...] = (
     process.ineffective_thread_count,
     process.cpu_quota,
     process.core_kinds,
-    machine.unusable_cuda,
-    machine.mixed_gpus,
-    machine.gpu_slices,
-    machine.gpu_model,
+    gpus.unusable_cuda,
+    gpus.unknown_architecture,
+    gpus.shared_gpu,
+    gpus.mixed_gpus,
+    gpus.gpu_slices,
+    gpus.gpu_model,
     packages.known_packages,
     packages.packages_not_imported,
     process.loader_position,
@@ -46,6 +48,7 @@ CHECKS: tuple[Check, ...] = (
     proof.writable_folder,
     proof.free_space,
     proof.digest,
+    gpus.slow_digest,
     proof.address_layout,
     proof.repository,
 )

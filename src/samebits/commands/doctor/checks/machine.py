@@ -1,4 +1,4 @@
-"""Ties of the bits to this machine and installation: processor, libraries, GPUs."""
+"""Ties of the bits to this machine and installation: processor, libraries."""
 
 from __future__ import annotations
 
@@ -157,71 +157,3 @@ def _onednn_pin(snapshot: EnvironmentSnapshot) -> str:
 
 def _is_amd(processor: str) -> bool:
     return processor.startswith("AMD") or "AuthenticAMD" in processor
-
-
-_GENERATOR = (
-    "Beyond one wave of blocks, random numbers depend on how many multiprocessors the GPU has. Kernels are "
-    "chosen by model. No deterministic flag changes that."
-)
-_SOURCE = "pytorch#196613, pytorch#194676"
-
-
-def unusable_cuda(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
-    """A torch that was built for CUDA can use it."""
-    if snapshot.torch.cuda_error:
-        yield Threat(
-            "portable",
-            "CUDA",
-            f"torch is built for CUDA {snapshot.torch.cuda} but finds no usable GPU",
-            f"A script that falls back to the CPU gives different bits: {snapshot.torch.cuda_error}",
-            "check nvidia-smi and CUDA_VISIBLE_DEVICES, or name the device",
-            "PyTorch notes on reproducibility: not reproducible between CPU and GPU",
-            NOTE,
-        )
-
-
-def mixed_gpus(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
-    """All visible GPUs are of one model."""
-    names = sorted({gpu.name for gpu in snapshot.torch.gpus})
-    counts = {gpu.multiprocessors for gpu in snapshot.torch.gpus}
-    if len(names) > 1 or len(counts) > 1:
-        yield Threat(
-            "repeatable",
-            "GPU models",
-            f"GPUs of several kinds: {', '.join(names)}",
-            f"Which one is cuda:0 decides the bits. {_GENERATOR}",
-            "export CUDA_VISIBLE_DEVICES=GPU-... (nvidia-smi -L), always the same model",
-            _SOURCE,
-            MAY_BREAK,
-        )
-
-
-def gpu_slices(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
-    """No GPU is a slice of one."""
-    slices = [gpu for gpu in snapshot.torch.gpus if "MIG" in gpu.name]
-    if slices or "MIG" in snapshot.variables.get("CUDA_VISIBLE_DEVICES", ""):
-        size = f" with {slices[0].multiprocessors} multiprocessors" if slices else ""
-        yield Threat(
-            "repeatable",
-            "MIG",
-            f"a slice of a GPU (MIG){size}: the next one may have another size",
-            _GENERATOR,
-            "always ask for the same MIG profile",
-            _SOURCE,
-            MAY_BREAK,
-        )
-
-
-def gpu_model(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
-    """Bits on a GPU belong to its model."""
-    if snapshot.torch.gpus:
-        gpu = snapshot.torch.gpus[0]
-        yield Threat(
-            "portable",
-            "GPU",
-            f"bits belong to {gpu.name}, {gpu.multiprocessors} multiprocessors",
-            _GENERATOR,
-            "compare on this GPU model; draw random numbers on the CPU",
-            _SOURCE,
-            MAY_BREAK,
-        )
