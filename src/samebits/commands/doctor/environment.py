@@ -36,6 +36,7 @@ class Cpus:
         usable: how many this process may use.
         quota: how many it may use on average by its control group; None without a limit.
         kinds: the kinds of cores, where there is more than one.
+        instructions: vector instruction sets that it has, such as `avx2`; empty where they are not known.
     """
 
     processor: str
@@ -43,6 +44,7 @@ class Cpus:
     usable: int
     quota: float | None = None
     kinds: tuple[str, ...] = ()
+    instructions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,6 +160,7 @@ def _describe_cpus(environment: Environment) -> Cpus:
         usable=machine.cpus,
         quota=read_quota(),
         kinds=read_kinds(),
+        instructions=machine.instructions,
     )
 
 

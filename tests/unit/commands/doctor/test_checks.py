@@ -106,6 +106,13 @@ CASES = [
     ),
     (process.core_kinds, healthy(cpus=cpus(kinds=("cpu_core", "cpu_atom"))), "2 kinds", "note", SILENT),
     (
+        machine.missing_instruction_set,
+        healthy(cpus=cpus(instructions=("avx", "avx2")), variables=variables(ATEN_CPU_CAPABILITY="avx512")),
+        "ATEN_CPU_CAPABILITY=avx512, and this processor has no avx512f",
+        "breaks",
+        healthy(cpus=cpus(instructions=("avx2",)), variables=variables(ATEN_CPU_CAPABILITY="avx2")),
+    ),
+    (
         gpus.unusable_cuda,
         healthy(torch=cuda(gpus=(), cuda_error="no driver")),
         "no usable GPU",

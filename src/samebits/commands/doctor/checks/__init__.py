@@ -41,6 +41,7 @@ CHECKS: tuple[Check, ...] = (
     machine.torch_release,
     machine.instruction_set,
     machine.ineffective_instruction_set,
+    machine.missing_instruction_set,
     machine.blas_library,
     machine.onednn_library,
     machine.cpu_count,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.commands.doctor.threat import MAY_BREAK, NOTE, Threat
+from samebits.commands.doctor.threat import BREAKS, EVERY, MAY_BREAK, NOTE, Threat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits.commands.doctor.environment import EnvironmentSnapshot
 
+_NEEDED = {"avx512": "avx512f", "avx2": "avx2"}
 _MEASURED = "measured, torch 2.13.0 CPU, 173 results on one machine"
 
 
@@ -72,6 +73,22 @@ def ineffective_instruction_set(snapshot: EnvironmentSnapshot) -> Iterable[Threa
             "set it to default, avx2 or avx512, as all machines can",
             "aten/src/ATen/native/DispatchStub.cpp",
             MAY_BREAK,
+        )
+
+
+def missing_instruction_set(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
+    """The processor has the instruction set that is asked for: torch does not look."""
+    wanted, known = snapshot.variables.get("ATEN_CPU_CAPABILITY", ""), snapshot.cpus.instructions
+    needed = _NEEDED.get(wanted, "")
+    if needed and known and needed not in known:
+        yield Threat(
+            EVERY,
+            "ATEN_CPU_CAPABILITY",
+            f"ATEN_CPU_CAPABILITY={wanted}, and this processor has no {needed}",
+            "torch uses these instructions all the same, and the first of them ends the process (SIGILL).",
+            "set it to what all machines have: default or avx2",
+            "aten/src/ATen/native/DispatchStub.cpp; measured, torch 2.13.0",
+            BREAKS,
         )
 
 
