@@ -97,6 +97,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--warmup-steps", type=int, default=20)
     parser.add_argument("--warmup-seconds", type=float, help="warm up by the clock instead (irreproducible)")
     parser.add_argument("--text", metavar="FILE", help="what to train on")
+    parser.add_argument("--device", default="cpu", help="where to train, such as cuda (default: cpu)")
     parser.add_argument("--save", metavar="FILE", help="save the trained weights")
     return parser.parse_args()
 
@@ -112,7 +113,7 @@ def main() -> None:
     index = {character: i for i, character in enumerate(characters)}
     data = torch.tensor([index[character] for character in text])
 
-    model = GPT(GPTConfig(len(characters), args.context, args.layers, args.heads, args.width))
+    model = GPT(GPTConfig(len(characters), args.context, args.layers, args.heads, args.width)).to(args.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1)
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(data):,} characters")
 
@@ -125,7 +126,7 @@ def main() -> None:
             group["lr"] = 1e-3 * min(1.0, progress)
 
         offsets = torch.randint(len(data) - args.context - 1, (args.batch_size, 1))
-        chunk = data[offsets + torch.arange(args.context + 1)]
+        chunk = data[offsets + torch.arange(args.context + 1)].to(args.device)
         scores = model(chunk[:, :-1])
         loss = functional.cross_entropy(scores.flatten(0, 1), chunk[:, 1:].flatten())
         optimizer.zero_grad()

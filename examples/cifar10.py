@@ -88,8 +88,9 @@ class Images(Dataset):
 
 def accuracy(model: nn.Module, loader: DataLoader) -> float:
     """Share of images classified correctly."""
+    device = next(model.parameters()).device
     with torch.no_grad():
-        hits = [model(images).argmax(1) == labels for images, labels in loader]
+        hits = [model(images.to(device)).argmax(1).cpu() == labels for images, labels in loader]
     return torch.cat(hits).float().mean().item()
 
 
@@ -106,6 +107,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--start-method", choices=("fork", "spawn", "forkserver"), help="of the workers")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--augment", action="store_true", help="flip images at random (irreproducible)")
+    parser.add_argument("--device", default="cpu", help="where to train, such as cuda (default: cpu)")
     parser.add_argument("--save", metavar="FILE", help="save the trained weights")
     return parser.parse_args()
 
@@ -125,13 +127,13 @@ def main() -> None:
         multiprocessing_context=args.start_method if args.workers else None,
     )
 
-    model = LeNet()
+    model = LeNet().to(args.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
     for epoch in range(args.epochs):
         running_loss = 0.0
         for step, (images, labels) in enumerate(loader, start=1):
             optimizer.zero_grad()
-            loss = functional.cross_entropy(model(images), labels)
+            loss = functional.cross_entropy(model(images.to(args.device)), labels.to(args.device))
             loss.backward()
             optimizer.step()
             running_loss += loss.item()

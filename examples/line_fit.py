@@ -18,6 +18,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="seed of torch's generator (default: leave it to chance)")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--learning-rate", type=float, default=1e-4)
+    parser.add_argument("--device", default="cpu", help="where to train, such as cuda (default: cpu)")
     parser.add_argument("--save", metavar="FILE", help="save the trained weights")
     return parser.parse_args()
 
@@ -27,10 +28,9 @@ def main() -> None:
     arguments = parse_arguments()
     if arguments.seed is not None:
         torch.manual_seed(arguments.seed)
-
-    x = torch.arange(8, dtype=torch.float32).unsqueeze(1)
+    x = torch.arange(8, dtype=torch.float32, device=arguments.device).unsqueeze(1)
     y = 10 * x
-    model = nn.Sequential(nn.Linear(1, 100), nn.ReLU(), nn.Linear(100, 1))
+    model = nn.Sequential(nn.Linear(1, 100), nn.ReLU(), nn.Linear(100, 1)).to(arguments.device)
     loss_function = nn.MSELoss(reduction="sum")
 
     for step in range(arguments.steps):
