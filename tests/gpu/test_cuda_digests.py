@@ -1,10 +1,23 @@
 """Digests of tensors on a GPU, by the kernels: the same as of the same contents on the CPU."""
 
+import itertools
+
 import pytest
 import torch
 
-from samebits.digest import DigestPlan, _definition, digest, digest_many, observe, storage_addresses
+import samebits
+from samebits.digest import (
+    DigestPlan,
+    _definition,
+    digest,
+    digest_many,
+    observe,
+    observe_later,
+    storage_addresses,
+)
 from samebits.digest._backends import backend_of
+from samebits.digest.pending import is_pending, read
+from samebits.records.reader import RecordReader
 
 pytestmark = pytest.mark.gpu
 
@@ -164,3 +177,121 @@ def test_what_is_observed():
     assert kinds != observe(tensors[1:])[1]
     assert bases[:8] == bases[16:] != bytes(8) == bases[8:16]
     assert bases == storage_addresses(tensors)
+
+
+def test_what_is_read_later_is_of_the_moment():
+    """Whatever is written to the memory afterwards, freed or taken by others."""
+    tensors = [torch.randn(n, device="cuda") for n in (3, 300, 70_000)]
+    expected = digest_many([tensor.cpu() for tensor in tensors])
+    later = observe_later(tensors)[0]
+    assert is_pending(later)
+    tensors[0].zero_()
+    del tensors[1:]
+    others = [torch.full((n,), 7.0, device="cuda") for n in (300, 70_000)]
+    assert read(later) == read(later) == expected != digest_many([tensors[0], *others])
+
+
+def test_a_plan_is_begun_again_before_it_was_read():
+    """Each time has its own results, on one stream or on several, with tensors of the CPU between."""
+    gpu = [torch.zeros(70_000, device="cuda"), torch.zeros(5, device="cuda")]
+    tensors = [gpu[0], torch.zeros(3), gpu[1]]
+    plan, side = DigestPlan(tensors), torch.cuda.Stream()
+    begun, expected = [], []
+    for turn in range(6):
+        stream = side if turn % 3 == 2 else torch.cuda.current_stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for tensor in tensors:
+                tensor.fill_(turn)
+            begun.append(plan.begin())
+        torch.cuda.current_stream().wait_stream(stream)
+        expected.append(digest_many([torch.full(tensor.shape, float(turn)) for tensor in tensors]))
+    assert [read(each) for each in reversed(begun)] == expected[::-1]
+
+
+def test_many_that_nobody_reads():
+    """Their results are written all the same, into memory that is nobody else's."""
+    for n in range(300):
+        observe_later([torch.full((1000,), float(n), device="cuda")])
+    torch.cuda.synchronize()
+    pinned = [torch.full((2,), 3.0).pin_memory() for _ in range(300)]
+    torch.cuda.synchronize()
+    assert all(tensor.tolist() == [3, 3] for tensor in pinned)
+    observe_later([torch.ones(4, device="cuda")])
+    assert len(backend_of(torch.device("cuda"))._running) < 50
+
+
+@pytest.mark.parametrize("level", ["step", "op"])
+def test_a_step_waits_for_no_digest(tmp_path, monkeypatch, level):
+    """They are read when events are written. The record is as if each had been waited for."""
+
+    def train(name):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1)).cuda()
+        optimizer, x = torch.optim.Adam(model.parameters()), torch.randn(16, 4).cuda()
+        waits = []
+        with samebits.record(tmp_path / name, level=level):
+            for _ in range(6):
+                waits.append(len(waited))
+                optimizer.zero_grad()
+                model(x).square().mean().backward()
+                optimizer.step()
+        return [later - earlier for earlier, later in itertools.pairwise(waits)]
+
+    waited = []
+    synchronize = torch.cuda.Event.synchronize
+    monkeypatch.setattr(torch.cuda.Event, "synchronize", lambda e: (waited.append(e), synchronize(e)))
+    monkeypatch.setattr("samebits.recording.session.FLUSH_SECONDS", 3600)
+    monkeypatch.setattr("samebits.records.writer.FLUSH_ROWS", 10_000)
+    assert train("a.sbr")[1:] == [0] * 4  # with the first step the facts of the run are written
+    assert waited
+    train("b.sbr")
+    with RecordReader(tmp_path / "a.sbr") as a, RecordReader(tmp_path / "b.sbr") as b:
+        first, second = ([e for e in record.events() if e.kind != "rng"] for record in (a, b))
+    assert [event.digests for event in first] == [event.digests for event in second]
+    states = [event.digests for event in first if event.kind == "step"]
+    assert len(set(states)) == len(states) >= 6
+    assert bytes(16) not in {each for digests in states for each in digests}
+
+
+def test_state_that_another_stream_writes_is_waited_for(tmp_path):
+    """A copy that is made beside the training is in the step in which it was begun."""
+    model = torch.nn.Linear(512, 512).cuda()
+    model.register_buffer("shadow", torch.zeros(512, 512, device="cuda"))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    sources = [torch.full((512, 512), float(n), device="cuda") for n in range(1, 5)]
+    with samebits.record(tmp_path / "a.sbr"):
+        side = torch.cuda.Stream()
+        for source in sources:
+            with torch.cuda.stream(side):
+                for _ in range(20):
+                    model.shadow.copy_(source, non_blocking=True)
+            model(torch.ones(2, 512, device="cuda")).sum().backward()
+            optimizer.step()
+            torch.cuda.current_stream().wait_stream(side)
+    with RecordReader(tmp_path / "a.sbr") as record:
+        shown = [
+            digests
+            for event in record.events()
+            if event.kind == "step"
+            for info, digests in zip(event.tensors, event.digests, strict=True)
+            if info.name == "shadow"
+        ]
+    assert shown[:4] == [digest_many([source]) for source in sources]
+    assert torch.cuda.Stream.__new__.__module__ == "torch.cuda.streams"
+
+
+def test_what_a_replayed_graph_computes(tmp_path):
+    """The replay is no operation, and what reads its results sees them."""
+    x = torch.ones(300, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = x * 2
+    x.fill_(5)
+    with samebits.record(tmp_path / "a.sbr", level="op"):
+        graph.replay()
+        y.sum().item()
+    with RecordReader(tmp_path / "a.sbr") as record:
+        ops = {event.op: event.digests for event in record.events() if event.kind == "op"}
+    assert "aten::mul.Tensor" not in ops
+    assert ops["aten::sum.default"][0] == digest_many([torch.full((300,), 10.0)])

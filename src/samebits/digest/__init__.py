@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         digest_many,
         digest_memory,
         observe,
+        observe_later,
         storage_addresses,
     )
     from samebits.digest.values import Digest, digest
@@ -32,6 +33,7 @@ __all__ = [
     "digest_many",
     "digest_memory",
     "observe",
+    "observe_later",
     "storage_addresses",
     "without_kernels",
 ]
@@ -45,6 +47,7 @@ _HOMES = {
     "digest_many": "tensors",
     "digest_memory": "tensors",
     "observe": "tensors",
+    "observe_later": "tensors",
     "storage_addresses": "tensors",
     "without_kernels": "_cuda_backend",
 }

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor, device
 
+    from samebits.digest.pending import Digests
+
 
 class Backend(Protocol):
     """Computes the digests of tensors on one kind of device."""
@@ -22,7 +24,7 @@ class Backend(Protocol):
     def name(self) -> str:
         """The name that a report shows."""
 
-    def digest_tensors(self, tensors: Sequence[Tensor]) -> bytes:
+    def digest_tensors(self, tensors: Sequence[Tensor]) -> Digests:
         """Return 16 bytes for each tensor.
 
         All are strided, have contents and lie on one device. They are of any class, and may be lazily negated
@@ -32,10 +34,10 @@ class Backend(Protocol):
     def digest_plain(self, tensors: Sequence[Tensor]) -> bytes | None:
         """Return 16 bytes for each tensor; None if they are not all plain ones on its device."""
 
-    def observe_plain(self, tensors: Sequence[Tensor]) -> tuple[bytes, bytes, bytes] | None:
-        """Return what `tensors.observe` does; None as `digest_plain`."""
+    def observe_plain(self, tensors: Sequence[Tensor]) -> tuple[Digests, bytes, bytes] | None:
+        """Return what `tensors.observe_later` does; None as `digest_plain`."""
 
-    def prepare(self, tensors: tuple[Tensor, ...]) -> Callable[[], bytes | None]:
+    def prepare(self, tensors: tuple[Tensor, ...]) -> Callable[[], Digests | None]:
         """Return a function that digests the same tensors each time; it returns None as `digest_plain`."""
 
 
@@ -58,6 +60,9 @@ class CpuBackend(Backend, Protocol):
     @property
     def reader(self) -> PlainReader:
         """The fastest way, to be tried first."""
+
+    def observe_plain(self, tensors: Sequence[Tensor]) -> tuple[bytes, bytes, bytes] | None:
+        """Return what `tensors.observe` does; None as `digest_plain`."""
 
     def digest_memory(self, address: int, n_bytes: int, code: int, threads: int | None) -> bytes:
         """Do what `tensors.digest_memory` does."""

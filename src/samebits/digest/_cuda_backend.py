@@ -1,7 +1,8 @@
 """The digest on a GPU of NVIDIA: many tensors in one launch, read where they lie (native/cuda/digest.cu).
 
-The kernels run on torch's current stream, after the work that computes the tensors; 16 bytes for each tensor
-reach the host, which waits for them.
+The kernels run on torch's current stream, after the work that computes the tensors. 16 bytes for each tensor
+reach the host, which waits for them when they are read. Until then the stream keeps the order: memory that is
+freed or written to after the launch is so on that stream, or on one that waits for it.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
+import threading
 from array import array
+from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -21,12 +24,14 @@ from samebits._cuda.nvrtc import CompileError
 from samebits._cuda.units import DIGEST
 from samebits.digest import _definition as d
 from samebits.digest import native
+from samebits.digest.pending import pending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from samebits._cuda.driver import Kernel
     from samebits._reader import Reader
+    from samebits.digest.pending import Digests, PendingDigests
 
 # As native/cuda/digest_body.h has them.
 _UNIT = 64 * d.BLOCK
@@ -85,14 +90,12 @@ class _Table:
         words: for each tensor its address, bytes, dtype code, dimensions and the index of its first size;
             for each the number of units before it, and the number of all; all sizes.
         sums: room for those of each tensor.
-        out: room for the digests, in memory of the host that the device can write.
         count: how many tensors there are.
         units: how many pieces of work there are.
     """
 
     words: torch.Tensor
     sums: torch.Tensor
-    out: torch.Tensor
     count: int
     units: int
 
@@ -130,10 +133,37 @@ def _table(words: bytes, count: int, device: torch.device) -> _Table:
     return _Table(
         words=pinned.to(device, non_blocking=True),
         sums=torch.empty(count * _WORDS_OF_SUMS, dtype=torch.int64, device=device),
-        out=_pinned(2 * count),
         count=count,
         units=_WORD.unpack_from(words, _WORD.size * (_FIELDS + 1) * count)[0],
     )
+
+
+class _Launch:
+    """Digests that the kernels compute.
+
+    Args:
+        out: room for them, in memory of the host that the device can write; kept until they are there.
+    """
+
+    def __init__(self, out: torch.Tensor) -> None:
+        cuda: Any = torch.cuda
+        self._done = cuda.Event()
+        self._done.record()
+        self._out = out
+        self._place = out.data_ptr(), out.numel() * out.element_size()
+
+    def read(self) -> bytes:
+        """See `pending.Source`. No op of torch is called: it would be seen as one of the script's."""
+        self._done.synchronize()
+        return ctypes.string_at(*self._place)
+
+    def can_wait(self) -> bool:
+        """See `pending.Source`."""
+        return not torch.cuda.is_current_stream_capturing()
+
+    def has_ended(self) -> bool:
+        """Tell whether the kernels have written all."""
+        return bool(self._done.query())
 
 
 class CudaBackend:
@@ -155,36 +185,36 @@ class CudaBackend:
         self._add, self._finish = kernels
         self._max_blocks = max_blocks
         self._reader = reader
+        self._running: deque[_Launch] = deque()
+        self._lock = threading.RLock()
 
-    def digest_tensors(self, tensors: Sequence[torch.Tensor]) -> bytes:
+    def digest_tensors(self, tensors: Sequence[torch.Tensor]) -> Digests:
         """See `Backend`."""
         if not tensors:
             return b""
         rows = _Rows()
         with torch.no_grad(), torch.cuda.device(self._index):
-            kept = [_in_order(tensor) for tensor in tensors]  # until the kernels have ended
+            kept = [_in_order(tensor) for tensor in tensors]  # until the kernels are on the stream
             for t in kept:
                 rows.add(t.data_ptr(), t.numel() * t.element_size(), _CODES[t.dtype], t.shape)
-            digests = self._run(_table(rows.words(), len(kept), self._device))
-        del kept
-        return digests
+            return pending(self._launch(_table(rows.words(), len(kept), self._device)), len(kept))
 
     def digest_plain(self, tensors: Sequence[torch.Tensor]) -> bytes | None:
         """See `Backend`."""
         seen = self.observe_plain(tensors)
-        return None if seen is None else seen[0]
+        return None if seen is None else seen[0].read()
 
-    def observe_plain(self, tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes] | None:
+    def observe_plain(self, tensors: Sequence[torch.Tensor]) -> tuple[PendingDigests, bytes, bytes] | None:
         """See `Backend`."""
         described = self._described(tensors)
         if described is None:
             return None
         words, kinds, bases = described
         with torch.no_grad(), torch.cuda.device(self._index):
-            digests = self._run(_table(words, len(tensors), self._device))
-        return digests, kinds, bases
+            launch = self._launch(_table(words, len(tensors), self._device))
+        return pending(launch, len(tensors)), kinds, bases
 
-    def prepare(self, tensors: tuple[torch.Tensor, ...]) -> Callable[[], bytes | None]:
+    def prepare(self, tensors: tuple[torch.Tensor, ...]) -> Callable[[], Digests | None]:
         """See `Backend`."""
         return _Prepared(self, tensors).digest
 
@@ -198,10 +228,15 @@ class CudaBackend:
         with torch.no_grad(), torch.cuda.device(self._index):
             return _table(words, count, self._device)
 
-    def digest_table(self, table: _Table) -> bytes:
+    def digest_table(self, table: _Table) -> PendingDigests:
         """Return 16 bytes for each tensor of a table."""
         with torch.no_grad(), torch.cuda.device(self._index):
-            return self._run(table)
+            return pending(self._launch(table), table.count)
+
+    def stream(self) -> int:
+        """Return the handle of the stream on which kernels would run now."""
+        stream = torch.cuda.current_stream(self._index)
+        return stream.cuda_stream
 
     def _described(self, tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes] | None:
         """Return the words of plain tensors, a key of dtypes and shapes, and where the storages begin.
@@ -234,40 +269,47 @@ class CudaBackend:
             return None
         return rows.words(), array("q", kinds).tobytes(), array("q", bases).tobytes()
 
-    def _run(self, table: _Table) -> bytes:
+    def _launch(self, table: _Table) -> _Launch:
+        out = _pinned(2 * table.count)
+        self._start(table, out.data_ptr())
+        launch = _Launch(out)
+        with self._lock:
+            while self._running and self._running[0].has_ended():
+                self._running.popleft()
+            self._running.append(launch)
+        return launch
+
+    def _start(self, table: _Table, out: int) -> None:
         sums, words, count = table.sums.zero_(), table.words.data_ptr(), table.count
         tensors, units, sizes = (words + 8 * at for at in (0, _FIELDS * count, (_FIELDS + 1) * count + 1))
-        stream = torch.cuda.current_stream(self._index)
+        stream = self.stream()
         number, total = ctypes.c_ulonglong(count), _address(sums.data_ptr())
         if table.units:
             arguments = (_address(tensors), _address(units), number, total)
-            self._add.launch(
-                (min(table.units, self._max_blocks), 1), (_THREADS, 0), arguments, stream.cuda_stream
-            )
-        results = (_address(tensors), _address(sizes), number, total, _address(table.out.data_ptr()))
+            self._add.launch((min(table.units, self._max_blocks), 1), (_THREADS, 0), arguments, stream)
+        results = (_address(tensors), _address(sizes), number, total, _address(out))
         blocks = -(-count // _FINISHING_THREADS)
-        self._finish.launch((blocks, 1), (_FINISHING_THREADS, 0), results, stream.cuda_stream)
-        stream.synchronize()
-        return table.out.numpy().tobytes()
+        self._finish.launch((blocks, 1), (_FINISHING_THREADS, 0), results, stream)
 
 
 class _Prepared:
-    """The table of some tensors, made anew when their memory, dtypes or shapes changed."""
+    """The table of some tensors, made anew when their memory, dtypes or shapes or the stream changed."""
 
     def __init__(self, backend: CudaBackend, tensors: tuple[torch.Tensor, ...]) -> None:
         self._backend, self._tensors = backend, tensors
         self._table: _Table | None = None
-        self._words = b""
+        self._made_for: tuple[bytes, int] = b"", 0
 
-    def digest(self) -> bytes | None:
+    def digest(self) -> Digests | None:
         """Return 16 bytes for each tensor; None where one is not a plain one of the device."""
         if torch.cuda.is_current_stream_capturing():
             return None
         words = self._backend.words_of(self._tensors)
         if words is None:
             return None
-        if self._table is None or words != self._words:
-            self._table, self._words = self._backend.make_table(words, len(self._tensors)), words
+        made_for = words, self._backend.stream()
+        if self._table is None or made_for != self._made_for:
+            self._table, self._made_for = self._backend.make_table(words, len(self._tensors)), made_for
         return self._backend.digest_table(self._table)
 
 

@@ -12,6 +12,7 @@ from samebits._text.printable import with_article
 from samebits.digest import _definition as d
 from samebits.digest._backends import backend_of, cpu_backend
 from samebits.digest._parts import absent_digest, has_contents, is_captured, is_plain, parts_of, readable
+from samebits.digest.pending import join, read
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import torch
 
     from samebits.digest._backends import Backend
+    from samebits.digest.pending import Digests
 
 _CPU = cpu_backend()
 _DTYPES = {code: name for name, (code, _) in d.DTYPES.items()}
@@ -39,7 +41,7 @@ def digest_many(tensors: Sequence[torch.Tensor]) -> bytes:
     digests = _CPU.reader.digests(tensors if type(tensors) is list else tuple(tensors))
     if digests is None:
         digests = _backend_of_all(tensors).digest_plain(tensors)
-    return _digest_mixed(tensors) if digests is None else digests
+    return read(_digest_mixed(tensors)) if digests is None else digests
 
 
 def _backend_of_all(tensors: Sequence[torch.Tensor]) -> Backend:
@@ -61,12 +63,19 @@ def observe(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
     Raises:
         SamebitsError: if one of them cannot be read.
     """
+    digests, kinds, addresses = observe_later(tensors)
+    return read(digests), kinds, addresses
+
+
+def observe_later(tensors: Sequence[torch.Tensor]) -> tuple[Digests, bytes, bytes]:
+    """Do what `observe` does; a GPU may still be computing the digests."""
     seen = _CPU.reader.observe(tensors)
-    if seen is None:
-        seen = _backend_of_all(tensors).observe_plain(tensors)
-    if seen is None:
-        return digest_many(tensors), repr([*map(_kind, tensors)]).encode(), storage_addresses(tensors)
-    return seen
+    if seen is not None:
+        return seen
+    later = _backend_of_all(tensors).observe_plain(tensors)
+    if later is None:
+        return _digest_mixed(tensors), repr([*map(_kind, tensors)]).encode(), storage_addresses(tensors)
+    return later
 
 
 def kinds_in(key: bytes) -> list[tuple[str, tuple[int, ...]]]:
@@ -125,21 +134,21 @@ def composite(tag: str, parts: bytes) -> bytes:
     return digest_bytes(tag.encode("utf-8", "surrogatepass") + b"\0" + parts, d.COMPOSITE)
 
 
-def _digest_mixed(tensors: Sequence[torch.Tensor]) -> bytes:
-    """Return the digests of tensors of any kind."""
-    results = [b""] * len(tensors)
+def _digest_mixed(tensors: Sequence[torch.Tensor]) -> Digests:
+    """Return the digests of tensors of any kind; a GPU may still be computing them."""
+    results: list[Digests] = [b""] * len(tensors)
     by_device: dict[torch.device, list[tuple[int, torch.Tensor]]] = {}
     for position, tensor in enumerate(tensors):
-        read = tensor if is_plain(tensor) else _read(tensor)
-        if isinstance(read, bytes):
-            results[position] = read
+        found = tensor if is_plain(tensor) else _read(tensor)
+        if isinstance(found, bytes):
+            results[position] = found
         else:
-            by_device.setdefault(read.device, []).append((position, read))
+            by_device.setdefault(found.device, []).append((position, found))
     for device, members in by_device.items():
         digests = backend_of(device).digest_tensors([tensor for _, tensor in members])
         for i, (position, _) in enumerate(members):
             results[position] = digests[16 * i : 16 * i + 16]
-    return b"".join(results)
+    return join(results)
 
 
 def _read(tensor: torch.Tensor) -> bytes | torch.Tensor:
@@ -180,24 +189,30 @@ class DigestPlan:
 
     def digest(self) -> bytes:
         """Return 16 bytes for each tensor, in order."""
+        return read(self.begin())
+
+    def begin(self) -> Digests:
+        """Return 16 bytes for each tensor, in order; a GPU may still be computing them."""
         digests = self._digest()
         if digests is None and any(tensor.is_cuda for tensor in self._tensors):
             digests = self._by_device()
         return digest_many(self._tensors) if digests is None else digests
 
-    def _by_device(self) -> bytes | None:
+    def _by_device(self) -> Digests | None:
         """Return 16 bytes for each tensor; None where some of those on a GPU cannot be read together."""
         if not self._groups:
             self._groups = _groups(self._tensors)
-        results = [b""] * len(self._tensors)
+        results: list[Digests] = [b""] * len(self._tensors)
         for group in self._groups:
             digests = group.digest()
             if digests is None:
                 self._groups = []
                 return None
+            if len(self._groups) == 1:
+                return digests
             for i, position in enumerate(group.positions):
                 results[position] = digests[16 * i : 16 * i + 16]
-        return b"".join(results)
+        return join(results)
 
 
 @dataclass(frozen=True)
@@ -210,7 +225,7 @@ class _Group:
     """
 
     positions: list[int]
-    digest: Callable[[], bytes | None]
+    digest: Callable[[], Digests | None]
 
 
 def _groups(tensors: Sequence[torch.Tensor]) -> list[_Group]:
@@ -225,5 +240,5 @@ def _groups(tensors: Sequence[torch.Tensor]) -> list[_Group]:
     ]
 
 
-def _prepared(device: torch.device | None, tensors: tuple[torch.Tensor, ...]) -> Callable[[], bytes | None]:
+def _prepared(device: torch.device | None, tensors: tuple[torch.Tensor, ...]) -> Callable[[], Digests | None]:
     return partial(digest_many, tensors) if device is None else backend_of(device).prepare(tensors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import struct
 import threading
@@ -16,15 +17,16 @@ from samebits.recording._steps import Steps
 from samebits.recording.sites import SiteFinder
 from samebits.records.events import DRAWN, NO_WRITER, TensorInfo
 from samebits.records.kinds import KINDS, EventKind, Role
+from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
+    from samebits.digest.pending import Digests
     from samebits.recording.probes.substitution import Substituter
     from samebits.recording.settings import RecordingSettings
     from samebits.records.events import Drawn
-    from samebits.records.notes import RecordedPart
     from samebits.records.writer import RecordWriter
 
     TensorListener = Callable[[int, EventKind, str, int | None, Sequence[tuple[int, Any]]], None]
@@ -67,12 +69,13 @@ class TensorReader(NamedTuple):
 
     Args:
         digest_many: gives 16 bytes for each tensor.
-        observe: gives their digests, a key of their dtypes and shapes, and where they are stored.
+        observe: gives their digests, which a GPU may still be computing, a key of their dtypes and shapes,
+            and where they are stored.
         addresses: gives where they are stored.
     """
 
     digest_many: Callable[[Sequence[Any]], bytes]
-    observe: Callable[[Sequence[Any]], tuple[bytes, bytes, bytes]]
+    observe: Callable[[Sequence[Any]], tuple[Digests, bytes, bytes]]
     addresses: Callable[[Sequence[Any]], bytes]
 
 
@@ -125,6 +128,7 @@ class Recorder:
         self.next_seq: Final = itertools.count().__next__
         self.quietly: Final = Quiet()
         self.failures: Final = Failures()
+        writer.when_lost = functools.partial(self.failures.add, RecordedPart.STEP)
         self.active = False
         self._awaits_call = False
         self._unreadable = 0
@@ -255,7 +259,7 @@ class Recorder:
             layout_id = self._infos[key] = self.writer.layout(infos)
         return layout_id
 
-    def observe(self, role: Role, names: tuple[str, ...], tensors: Sequence[Any]) -> tuple[int, bytes]:
+    def observe(self, role: Role, names: tuple[str, ...], tensors: Sequence[Any]) -> tuple[int, Digests]:
         """Return the layout and the digests of some tensors that share a role."""
         try:
             with self.quietly:
@@ -285,20 +289,26 @@ class Recorder:
         self.event(kind, op, self.sites.find(frame), layout, digests, tensors)
 
     def event(
-        self, kind: EventKind, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any]
+        self,
+        kind: EventKind,
+        op: str,
+        site: int | None,
+        layout: int,
+        digests: Digests,
+        tensors: Sequence[Any],
     ) -> int:
         """Record one event outside the op stream and return its number."""
         return self._add((kind, op, ""), site, layout, digests, tensors)
 
     def state(
-        self, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any], owned: str
+        self, op: str, site: int | None, layout: int, digests: Digests, tensors: Sequence[Any], owned: str
     ) -> int:
         """Record a `step` event; `owned` names the tensors of the optimizer that stepped."""
         return self._add((EventKind.STEP, op, owned), site, layout, digests, tensors)
 
     def tap(
         self, name: str, frame: FrameType | None, tensors: Sequence[Any], paths: tuple[str, ...], source: str
-    ) -> tuple[int, bytes]:
+    ) -> tuple[int, Digests]:
         """Record a value that the script named, or what a module gave.
 
         Args:
@@ -318,7 +328,7 @@ class Recorder:
         return self._add((EventKind.TAP, name, source), site, layout, digests, tensors), digests
 
     def shared(
-        self, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any], text: str
+        self, op: str, site: int | None, layout: int, digests: Digests, tensors: Sequence[Any], text: str
     ) -> int:
         """Record a `collective` event: state that the ranks of a run share, with a description."""
         return self._add((EventKind.COLLECTIVE, op, text), site, layout, digests, tensors)
@@ -328,7 +338,7 @@ class Recorder:
         what: tuple[EventKind, str, str],
         site: int | None,
         layout: int,
-        digests: bytes,
+        digests: Digests,
         tensors: Sequence[Any],
     ) -> int:
         kind, op, arguments = what

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from samebits._runtime.imports import PostImport
 from samebits._runtime.patching import Patches
 from samebits._text import files
+from samebits.digest.pending import read
 from samebits.recording.state_equality import Value, match
 from samebits.records.events import END, several_threads
 from samebits.records.kinds import EventKind, Role
@@ -25,13 +26,14 @@ from samebits.records.reader import RecordReader
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from samebits.digest.pending import Digests
     from samebits.recording._recorder import Recorder
     from samebits.recording.session import Ending
     from samebits.recording.settings import RecordingSettings
     from samebits.recording.state_equality import Name
     from samebits.records.events import Event, TensorInfo
 
-    Listener = Callable[[tuple[TensorInfo, ...], bytes], None]
+    Listener = Callable[[tuple[TensorInfo, ...], Digests], None]
 
 
 class Steps:
@@ -60,7 +62,7 @@ class Steps:
         if listener in self._listeners:
             self._listeners.remove(listener)
 
-    def close(self, infos: tuple[TensorInfo, ...], digests: bytes) -> None:
+    def close(self, infos: tuple[TensorInfo, ...], digests: Digests) -> None:
         """Count a step and call the listeners, one of which may end the run.
 
         Args:
@@ -104,7 +106,7 @@ class StepLimit:
         self._steps = steps
         self._step = self._n_boundaries = self._n_before = 0
 
-    def __call__(self, _infos: tuple[TensorInfo, ...], _digests: bytes) -> None:
+    def __call__(self, _infos: tuple[TensorInfo, ...], _digests: Digests) -> None:
         """End the run at the boundary that reaches the limit."""
         step = self._recorder.step
         if step != self._step:
@@ -124,11 +126,15 @@ class ReferenceLimit:
         recorder: whose run is followed.
         path: the other record.
         excluded: names of tensors that may differ.
+        is_off: tells whether the other record does not count any more.
     """
 
-    def __init__(self, recorder: Recorder, path: str, excluded: tuple[str, ...]) -> None:
+    def __init__(
+        self, recorder: Recorder, path: str, excluded: tuple[str, ...], is_off: Callable[[], bool]
+    ) -> None:
         self._recorder = recorder
         self._excluded = frozenset(excluded)
+        self._is_off = is_off
         self._reader = RecordReader(path)
         self._lock = threading.Lock()  # a script may make its steps in several threads
         self._threads: set[str] = set()
@@ -141,13 +147,13 @@ class ReferenceLimit:
         self._before: tuple[list[State], list[State]] = ([], [])
         self._read_ahead()
 
-    def __call__(self, infos: tuple[TensorInfo, ...], digests: bytes) -> None:
+    def __call__(self, infos: tuple[TensorInfo, ...], digests: Digests) -> None:
         """End the run at the first boundary whose state differs."""
-        if not infos or not self._in_order:
+        if not infos or not self._in_order or self._is_off():
             return
         with self._lock:
             self._threads.add(threading.current_thread().name)
-            if self._goes_on(infos, digests):
+            if self._goes_on(infos, read(digests)):
                 return
             # Where several threads make steps, their order says nothing.
             self._in_order = len(self._threads) == 1 and not several_threads(

@@ -12,6 +12,7 @@ from samebits.recording.probes.op_replay import ReplayProbe
 from samebits.recording.probes.optimizers import StateProbe
 from samebits.recording.probes.rng import RngProbe
 from samebits.recording.probes.state import StateTracker
+from samebits.recording.probes.streams import StreamProbe
 from samebits.recording.settings import RecordingSettings
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def ops_repeated(times: int) -> Iterator[Callable[[], ReplaySummary]]:
     recorder.seen.optimizer = True  # a backward pass of the body closes no step
     registry = ModuleRegistry()
     state = StateTracker(recorder, registry)
-    backward = BackwardProbe(recorder, state, StateProbe(recorder, state, RngProbe(recorder)))
+    boundaries = StateProbe(recorder, state, RngProbe(recorder), StreamProbe())
+    backward = BackwardProbe(recorder, state, boundaries)
     paths = ModulePaths(recorder, registry)
     replay = ReplayProbe(recorder, paths, backward)
     probes = (registry, backward, paths, replay)

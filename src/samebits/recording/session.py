@@ -38,11 +38,10 @@ from samebits.rng.sources import RECORDED, package_of
 from samebits.switches.table import switch_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from samebits._runtime.frames import Site
     from samebits.recording.probes.assembly import ProbeSet
-    from samebits.records.events import TensorInfo
 
 _MOST_NAMED = 5  # children, steps that did not repeat
 _MOST_CHARACTERS = 80  # of a command
@@ -120,8 +119,8 @@ class RecordingSession:
         if settings.max_steps is not None:
             recorder.steps.listen(StepLimit(recorder, settings.max_steps))
         if settings.reference:
-            limit = ReferenceLimit(recorder, settings.reference, settings.excluded)
-            recorder.steps.listen(limit if self._earlier is None else _unless(self._earlier, limit))
+            limit = ReferenceLimit(recorder, settings.reference, settings.excluded, self._reads_earlier)
+            recorder.steps.listen(limit)
         if settings.progress:
             recorder.steps.listen(self.progress)
         if settings.effects:
@@ -213,10 +212,15 @@ class RecordingSession:
             self.writer.update(notes=self._notes())
         self.writer.close(single=single)
 
+    def _reads_earlier(self) -> bool:
+        """Tell whether the run has read files of an earlier one: then the next run is compared with it."""
+        return self._earlier is not None and self._earlier.any
+
     def _record_end(self) -> None:
         self._draws.record_end()
         if self._probes is not None:
             self._probes.record_end()
+        self.writer.flush()  # a GPU that fails now is noted
 
     def _facts_at_end(self) -> environment.Environment:
         inventory, script = self.settings.inventory, self._code.script
@@ -328,10 +332,10 @@ class RecordingSession:
         # A record of a killed run has this of its environment; `finish` writes the rest.
         facts = environment.with_release(self._facts, torch)
         self.writer.update(torch=str(getattr(torch, "__version__", "")), environment=self._environment(facts))
-        from samebits.digest import digest_many, observe, storage_addresses
+        from samebits.digest import digest_many, observe_later, storage_addresses
         from samebits.recording.probes.assembly import ProbeSet
 
-        self.recorder.set_reader(TensorReader(digest_many, observe, storage_addresses))
+        self.recorder.set_reader(TensorReader(digest_many, observe_later, storage_addresses))
         self._probes = ProbeSet(self.recorder, self._taps)
         self._installed.append(self._probes)
         self._probes.install(torch)
@@ -391,16 +395,6 @@ def _own_paths(settings: RecordingSettings) -> tuple[str, ...]:
 def _beside(settings: RecordingSettings, ending: str) -> str:
     """Return the path of a file of samebits' own beside the record."""
     return f"{os.path.splitext(settings.record)[0]}.{ending}"
-
-
-def _unless(earlier: EarlierFiles, limit: ReferenceLimit) -> Callable[[tuple[TensorInfo, ...], bytes], None]:
-    """Return a limit that is off once the run reads files of an earlier one: the next run is compared."""
-
-    def call(infos: tuple[TensorInfo, ...], digests: bytes) -> None:
-        if not earlier.any:
-            limit(infos, digests)
-
-    return call
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from samebits._text.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from samebits.digest.pending import Digests
     from samebits.recording._recorder import Recorder
     from samebits.records.events import TensorInfo
 
@@ -123,7 +124,7 @@ class Progress:
         self._row = StatusRow() if can_show(os.environ) else None
         self._start = self._shown = time.monotonic()
 
-    def __call__(self, _infos: tuple[TensorInfo, ...], _digests: bytes) -> None:
+    def __call__(self, _infos: tuple[TensorInfo, ...], _digests: Digests) -> None:
         """Show the step at a boundary, unless the row was drawn just before."""
         now = time.monotonic()
         if self._row is None or now - self._shown < _INTERVAL_S:

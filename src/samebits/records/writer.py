@@ -12,19 +12,21 @@ from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from samebits._runtime.frames import pass_on
 from samebits._text.masking import Masker
+from samebits.digest.pending import is_pending, read
 from samebits.errors import SamebitsError
 from samebits.records import _schema
 from samebits.records.creation import create, fold, masked_info
 from samebits.records.log import TRANSIENT, frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from samebits._runtime.frames import Site
+    from samebits.digest.pending import Digests
     from samebits.records.events import RunInfo, TensorInfo
 
 Key = TypeVar("Key", bound=Hashable)
@@ -68,8 +70,9 @@ class Interned(Generic[Key]):
         return number
 
 
-EventRow: TypeAlias = "tuple[int, int, int, int, int | None, int | None, int, int, int, int, bytes, bytes]"
+EventRow: TypeAlias = "tuple[int, int, int, int, int | None, int | None, int, int, int, int, Digests, bytes]"
 """seq, kind code, step, op, site, forward site, module, thread, arguments, layout, digests, links."""
+_DIGESTS: Final = 10  # in a row
 
 FLUSH_ROWS = 256
 FLUSH_SECONDS = 0.2
@@ -93,6 +96,7 @@ class RecordWriter:
 
     Attributes:
         broken: empty, or why writing stopped; earlier commits stay in the file.
+        when_lost: called with the error where a GPU failed before it gave a digest: zeros are written for it.
 
     Raises:
         SamebitsError: `record-exists`, `record-busy` or `record-unwritable`.
@@ -109,6 +113,7 @@ class RecordWriter:
     ) -> None:
         self.path = Path(os.path.abspath(path))  # resolve() would follow a symlink
         self.broken = ""
+        self.when_lost: Callable[[Exception], None] = lambda _: None
         self._flush_seconds = flush_seconds
         self._masker = masker or Masker(info.command, os.environ)
         self._info = masked_info(info, self._masker)
@@ -241,9 +246,13 @@ class RecordWriter:
         """
         buffers: list[list[Any]] = [self._rows, self._layouts.pending, self._tensors.pending]
         buffers += [self._sites.pending, self._texts.pending, self._new_infos]
-        events, layouts, tensors, sites, texts, infos = taken = [list(buffer) for buffer in buffers]
+        taken = [list(buffer) for buffer in buffers]
+        _, layouts, tensors, sites, texts, infos = taken
         try:
-            packed = [pack(part) for part in _parts(events)]
+            if not last:
+                taken[0] = list(itertools.takewhile(_can_be_read, taken[0]))
+            events = taken[0]
+            packed = [pack(part) for part in _parts([self._read(event) for event in events])]
             run = [_schema.info_row(info) for info in infos[-1:]]
             named = {"text": texts, "site": sites, "tensor": tensors, "layout": layouts}
             groups = [{**named, "event": packed[:1], "run": run}, *({"event": [row]} for row in packed[1:])]
@@ -253,7 +262,7 @@ class RecordWriter:
                 self._log.append(frame({}, closed=True))
         except OSError as error:
             pass_on(error)
-            if error.errno not in TRANSIENT or last or len(events) > _MOST_WAITING:
+            if error.errno not in TRANSIENT or last or len(taken[0]) > _MOST_WAITING:
                 self._break(error)
             return
         except (struct.error, ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
@@ -262,6 +271,19 @@ class RecordWriter:
             return
         for buffer, items in zip(buffers, taken, strict=True):
             del buffer[: len(items)]
+
+    def _read(self, event: EventRow) -> EventRow:
+        """Return an event whose digests are there."""
+        digests = event[_DIGESTS]
+        if not is_pending(digests):
+            return event
+        try:
+            found = digests.read()
+        except Exception as error:  # noqa: BLE001 - of the device; the script meets it too
+            pass_on(error)
+            self.when_lost(error)
+            found = bytes(len(digests))
+        return (*event[:_DIGESTS], found, *event[_DIGESTS + 1 :])  # type: ignore[return-value]
 
     def _break(self, error: Exception) -> None:
         if not self.broken:
@@ -278,14 +300,20 @@ class RecordWriter:
             table.pending.clear()
 
 
+def _can_be_read(event: EventRow) -> bool:
+    """Tell whether the digests of an event may be waited for now."""
+    digests = event[_DIGESTS]
+    return not is_pending(digests) or digests.can_wait()
+
+
 def _parts(events: Sequence[EventRow]) -> Iterator[Sequence[EventRow]]:
     """Yield the events in groups, each of which fits into one row."""
     start = size = 0
     for number, event in enumerate(events):
-        size += len(event[10]) + len(event[11])
+        size += len(event[_DIGESTS]) + len(event[11])
         if number > start and (size > _EVENT_BYTES or number - start == _schema.MOST_EVENTS):
             yield events[start:number]
-            start, size = number, len(event[10]) + len(event[11])
+            start, size = number, len(event[_DIGESTS]) + len(event[11])
     if events:
         yield events[start:]
 
@@ -296,11 +324,11 @@ def pack(events: Sequence[EventRow]) -> tuple[Any, ...]:
     Many events share a row because a row costs SQLite 2 microseconds, and an event must cost less than one.
 
     Args:
-        events: at least one; threads may have added them slightly out of order.
+        events: at least one, whose digests are there; threads may have added them slightly out of order.
     """
     ordered = sorted(events, key=itemgetter(0))
     heads = _pack_heads(ordered)
-    digests = b"".join([event[10] for event in ordered])
+    digests = b"".join([read(event[_DIGESTS]) for event in ordered])
     links = b"".join([event[11] for event in ordered])
     steps = [event[2] for event in ordered]
     checksum = _schema.checksum(heads, digests, links)

@@ -16,6 +16,7 @@ from record_support import INFO, digest, infos, listing, row, write
 from sentence_support import notes_of, text_note
 
 from samebits._runtime.frames import Site
+from samebits.digest.pending import pending
 from samebits.errors import SamebitsError
 from samebits.records import writer as writer_module
 from samebits.records.creation import finalize
@@ -389,3 +390,57 @@ def test_a_role_that_is_not_known_keeps_its_text(tmp_path: Path) -> None:
     assert (str(unknown), unknown in list(Role)) == ("scale", False)
     assert known is Role.PARAM
     assert event.kind is EventKind.STEP
+
+
+class Launch:
+    """A GPU that gives digests, fails, or may not be waited for."""
+
+    def __init__(self, outcome: bytes | Exception, *, capturing: bool = False) -> None:
+        self.outcome, self.capturing = outcome, capturing
+
+    def read(self) -> bytes:
+        """The digests."""
+        assert not self.capturing
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+    def can_wait(self) -> bool:
+        """As told."""
+        return not self.capturing
+
+
+def later(known: Any, launch: Launch) -> Any:
+    """A row whose digests a GPU still computes."""
+    return (*known[:-2], pending(launch, len(known[-2]) // 16), known[-1])
+
+
+def test_digests_are_read_when_they_are_written(tmp_path: Path) -> None:
+    """What a GPU had not computed when the event was added; what it failed to compute is zeros, and told."""
+    error, lost = RuntimeError("CUDA error: unspecified launch failure"), []
+    writer = write(tmp_path / "a.sbr", 5, close=False)
+    writer.when_lost = lost.append
+    known = [row(writer, seq) for seq in (5, 6)]
+    computed = b"\7" * len(known[0][-2])
+    for each, launch in zip(known, (Launch(computed), Launch(error)), strict=True):
+        writer.add(later(each, launch))
+    writer.close()
+    with RecordReader(tmp_path / "a.sbr") as reader:
+        digests = [b"".join(event.digests) for event in reader.events()][-2:]
+    assert digests == [computed, bytes(len(computed))]
+    assert lost == [error]
+
+
+def test_events_wait_while_a_graph_is_captured(tmp_path: Path) -> None:
+    """To wait for a GPU would end the capture; events before that are written."""
+    writer = write(tmp_path / "a.sbr", 7, close=False)
+    known = row(writer, 7)
+    launch = Launch(bytes(len(known[-2])), capturing=True)
+    writer.add(later(known, launch))
+    writer.add(row(writer, 8))
+    writer.flush()
+    assert [held[0] for held in writer._rows] == [7, 8]
+    launch.capturing = False
+    writer.close()
+    with RecordReader(tmp_path / "a.sbr") as reader:
+        assert [event.seq for event in reader.events()] == list(range(9))

@@ -19,6 +19,7 @@ from samebits.recording.probes.reads import ReadProbe, SaveProbe
 from samebits.recording.probes.rng import RngProbe
 from samebits.recording.probes.state import StateTracker
 from samebits.recording.probes.state_log import StateLogProbe
+from samebits.recording.probes.streams import StreamProbe
 from samebits.recording.probes.substitution import Substituter
 from samebits.recording.probes.tap_events import ModuleOutputs
 from samebits.records.events import END
@@ -85,10 +86,11 @@ class ProbeSet:
         self._recorder = recorder
         registry = ModuleRegistry()
         self._rng = RngProbe(recorder)
-        self._boundaries = StateProbe(recorder, StateTracker(recorder, registry), self._rng)
+        streams = StreamProbe()
+        self._boundaries = StateProbe(recorder, StateTracker(recorder, registry), self._rng, streams)
         backward = BackwardProbe(recorder, self._boundaries.state, self._boundaries)
         optimizers = OptimizerProbe(recorder, self._boundaries.state, backward, self._boundaries)
-        self._probes: list[Probe] = [registry, self._rng, BatchProbe(recorder), backward, optimizers]
+        self._probes: list[Probe] = [registry, streams, self._rng, BatchProbe(recorder), backward, optimizers]
         self._probes += [ReadProbe(recorder), SaveProbe(recorder), CompileProbe(recorder)]
         settings, state = recorder.settings, self._boundaries.state
         if settings.ranks is not None:

@@ -13,16 +13,17 @@ from samebits._runtime.builtin_proxies import leave_no_line, unseen
 from samebits._runtime.patching import Patches
 from samebits._text import variable_names
 from samebits._torch.unseen import COUNTERLESS, pointer_functions
-from samebits.digest import observe
+from samebits.digest import observe_later
 from samebits.digest.native import open_calls, open_observer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from samebits._reader import Calls
+    from samebits.digest.pending import Digests
 
     # Digests of tensors, their dtypes and shapes, where their storages begin.
-    Observed = tuple[bytes, bytes, bytes]
+    Observed = tuple[Digests, bytes, bytes]
 
 # What they return is to be filled by something else, which may not be an op.
 UNFILLED = frozenset((
@@ -62,13 +63,13 @@ class _ReadsAll:
     """Observes by reading."""
 
     def observe(self, tensors: Sequence[Any], _n_inputs: int, _births: bool, /) -> Observed:  # noqa: FBT001
-        return observe(tensors)
+        return observe_later(tensors)
 
     def begin(self, inputs: Sequence[Any], _written: Sequence[Any], /) -> tuple[Observed, bytes]:
-        return observe(inputs), b""
+        return observe_later(inputs), b""
 
     def finish(self, outputs: Sequence[Any], *_: Any) -> Observed:
-        return observe(outputs)
+        return observe_later(outputs)
 
     def expose(self, tensor: Any, /) -> None:
         """Nothing is trusted."""
@@ -125,7 +126,7 @@ class Contents:
             births: whether an output with a storage that is not an input's has a new one, now filled.
 
         Returns:
-            As `samebits.digest.observe`.
+            As `samebits.digest.observe_later`.
         """
         return self._fast.observe(tensors, n_inputs, births) or self._slowly(tensors)
 
@@ -154,7 +155,7 @@ class Contents:
     def _slowly(self, tensors: list[Any]) -> Observed:
         self.distrust(tensors)
         self.forget()
-        return observe(tensors)
+        return observe_later(tensors)
 
 
 class _Aliased:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+    from samebits.digest.pending import Digests
     from samebits.recording.settings import EarlierRun
     from samebits.records.events import TensorInfo
 
@@ -79,7 +80,7 @@ class EffectsProbe:
         if self._watching:
             self._note(NONE)
 
-    def __call__(self, _infos: tuple[TensorInfo, ...], _digests: bytes) -> None:
+    def __call__(self, _infos: tuple[TensorInfo, ...], _digests: Digests) -> None:
         """Check all signs at the first boundary, and for a process group at each."""
         self._check((_is_distributed,) if self._checked else _SIGNS)
         self._checked = True

@@ -14,6 +14,7 @@ from samebits._runtime.processes import start_within
 from samebits._torch.core import current_node, is_random, mutated_arguments, sequence_peek
 from samebits._torch.own_ops import NAMESPACE as OURS
 from samebits.digest.native import load_module
+from samebits.digest.pending import join
 from samebits.recording._recorder import is_tensor
 from samebits.recording.probes.contents import UNFILLED
 from samebits.records.events import GIVEN, NO_WRITER
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from samebits._torch.schemas import OpTraits
+    from samebits.digest.pending import Digests
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.backward import BackwardProbe
     from samebits.recording.probes.modules import ModulePaths
@@ -163,13 +165,13 @@ _WORKSPACES_READ: Mapping[str, tuple[int, ...]] = {
 }
 
 
-def hide(digests: bytes, positions: Iterable[int]) -> bytes:
+def hide(digests: Digests, positions: Iterable[int]) -> Digests:
     """Return digests in which those of scratch memory are all alike: nothing has filled it."""
     hidden = set(positions)
     if not hidden:
         return digests
     each = range(len(digests) >> 4)
-    return b"".join(bytes(16) if i in hidden else digests[16 * i : 16 * i + 16] for i in each)
+    return join(bytes(16) if i in hidden else digests[16 * i : 16 * i + 16] for i in each)
 
 
 FORWARD_SITES = 1 << 18

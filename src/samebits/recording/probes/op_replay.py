@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._runtime.frames import calling_frame, pass_on
 from samebits._torch.core import dispatch_mode_class, is_virtual, node_sequence
 from samebits._torch.schemas import OpTraits, traits_of
+from samebits.digest.pending import read
 from samebits.errors import SamebitsError
 from samebits.recording._recorder import shape_of
 from samebits.recording.distance import tensor_difference
@@ -217,7 +218,7 @@ class ReplayProbe(DispatchProbe):
 
     def _values(self, traits: OpTraits, outputs: list[Any]) -> bytes:
         """Digest results; scratch memory among them holds no values."""
-        return hide(self._recorder.digest_many(outputs), WORKSPACES.get(traits.base, ()))
+        return read(hide(self._recorder.digest_many(outputs), WORKSPACES.get(traits.base, ())))
 
     def _check(self, attempt: _Attempt, call: Call, outputs: list[Any]) -> None:
         """Reject a call whose results have no memory, or that wrote where its schema denies it."""

@@ -14,6 +14,7 @@ from samebits.records.kinds import KINDS, EventKind, Role
 if TYPE_CHECKING:
     from types import FrameType
 
+    from samebits.digest.pending import Digests
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.backward import BackwardProbe
     from samebits.recording.probes.modules import ModulePaths
@@ -62,7 +63,7 @@ class OpRows:
         self._empty = recorder.writer.text("")
 
     def add(
-        self, spec: OpSpec, thread: ThreadState, frame: FrameType, row: tuple[int, int, bytes, bytes, str]
+        self, spec: OpSpec, thread: ThreadState, frame: FrameType, row: tuple[int, int, Digests, bytes, str]
     ) -> int | None:
         """Record the event of an op, and return its site.
 

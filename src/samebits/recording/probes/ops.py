@@ -41,6 +41,7 @@ from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
     from samebits._reader import Calls
+    from samebits.digest.pending import Digests
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.backward import BackwardProbe
     from samebits.recording.probes.contents import Observed
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
     # What was seen of an op: tensors in (or their descriptions), tensors out, digests of all, their kinds,
     # storages in, storages out.
-    Seen = tuple[list[Any], list[Any], bytes, bytes, bytes, bytes]
+    Seen = tuple[list[Any], list[Any], Digests, bytes, bytes, bytes]
     # What the C module gives before an op: inputs, those it writes to, text, what was observed, marks.
     Begun = tuple[list[Any], list[Any], str, Observed, bytes]
 

@@ -18,10 +18,12 @@ from samebits.records.notes import RecordedPart
 if TYPE_CHECKING:
     from types import FrameType
 
+    from samebits.digest.pending import Digests
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.backward import BackwardProbe
     from samebits.recording.probes.rng import RngProbe
     from samebits.recording.probes.state import StateTracker
+    from samebits.recording.probes.streams import StreamProbe
     from samebits.records.events import TensorInfo
 
 
@@ -32,12 +34,14 @@ class StateProbe:
         recorder: where events go.
         state: knows the tensors.
         rng: knows the generators.
+        streams: knows the streams of GPUs.
     """
 
-    def __init__(self, recorder: Recorder, state: StateTracker, rng: RngProbe) -> None:
+    def __init__(self, recorder: Recorder, state: StateTracker, rng: RngProbe, streams: StreamProbe) -> None:
         self._recorder = recorder
         self.state = state
         self._rng = rng
+        self._streams = streams
         self._joined: dict[tuple[int, int], tuple[int, tuple[TensorInfo, ...]]] = {}
 
     def close_step(self, op: str, optimizer: Any = None) -> None:
@@ -45,17 +49,18 @@ class StateProbe:
         infos, digests = self.record(op, optimizer)
         self._recorder.steps.close(infos, digests)
 
-    def record(self, op: str, optimizer: Any = None) -> tuple[tuple[TensorInfo, ...], bytes]:
+    def record(self, op: str, optimizer: Any = None) -> tuple[tuple[TensorInfo, ...], Digests]:
         """Record the state; return its descriptions and digests."""
         recorder = self._recorder
         with recorder.quietly:
             self._rng.record_states()
+            self._streams.settle()
             model = self.state.model()
-            tensors, infos, layout, digests = model.tensors, model.infos, model.layout, model.digest()
+            tensors, infos, layout, digests = model.tensors, model.infos, model.layout, model.begin()
             own = None if optimizer is None else self.state.optimizer(optimizer)
             if own is not None and own.infos:
                 layout, infos = self._join(model.layout, own.layout, infos, own.infos)
-                digests += own.digest()
+                digests += own.begin()
                 tensors = tensors + own.tensors
             owned = "" if optimizer is None else self.state.owned(optimizer, model)
         site = recorder.sites.find(calling_frame())

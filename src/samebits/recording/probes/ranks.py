@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._runtime.frames import calling_frame, pass_on
 from samebits._runtime.patching import Patches
 from samebits._torch.loaders import LOADER_NEXT_INDEX, base_seed, loader_iterator_class, persistent_iterator
+from samebits.digest.pending import read
 from samebits.recording.probes.batches import dataset_size
 from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import RecordedPart
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import FrameType
 
+    from samebits.digest.pending import Digests
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.modules import ModuleRegistry
     from samebits.recording.probes.state import Part, StateTracker
@@ -58,7 +60,7 @@ class RankProbe:
         self._patches = Patches()
         self._handles: list[Any] = []
         self._last: int | None = None
-        self._closed = b""
+        self._closed: Digests = b""
         self._loaders: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._epochs: dict[int, int] = {}
         self._numbers = itertools.count()
@@ -89,13 +91,13 @@ class RankProbe:
             with self._recorder.recording(RecordedPart.REPLICAS), self._recorder.quietly:
                 self._record_replicas()
 
-    def _after_step(self, _: object, digests: bytes) -> None:
+    def _after_step(self, _: object, digests: Digests) -> None:
         self._closed = digests
 
     def _record_replicas(self) -> None:
         recorder, part = self._recorder, self._state.model()
         digests = part.digest()
-        if self._last == part.layout and self._closed.startswith(digests):
+        if self._last == part.layout and read(self._closed).startswith(digests):
             return  # nothing has changed since the last step was closed
         text = json.dumps(replicas(part, self._registry.alive()))
         site = recorder.sites.find(calling_frame())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._torch.core import is_virtual
 from samebits.digest import DigestPlan, digest_bytes
+from samebits.digest.pending import read
 from samebits.recording._recorder import describe, is_tensor
 from samebits.recording.probes.modules import instances, numbered
 from samebits.records.events import Ownership, TensorInfo
@@ -17,6 +18,7 @@ from samebits.records.kinds import Role
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from samebits.digest.pending import Digests
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.modules import ModuleRegistry
 
@@ -108,8 +110,12 @@ class Part:
 
     def digest(self) -> bytes:
         """Return the digests of all, parallel to `infos`."""
-        digests = self._plan.digest() + self.extra
-        return digests if self._before is None else self._before.digest() + digests
+        return read(self.begin())
+
+    def begin(self) -> Digests:
+        """Return the digests of all, parallel to `infos`; a GPU may still be computing them."""
+        digests = self._plan.begin() + self.extra
+        return digests if self._before is None else self._before.begin() + digests
 
 
 class StateTracker:

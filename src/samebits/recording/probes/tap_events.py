@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._runtime.frames import calling_frame
 from samebits._runtime.patching import Patches
 from samebits._torch.compiler import is_within_compiler, original_of, uncompiled
+from samebits.digest.pending import read
 from samebits.recording._recorder import is_tensor, recordable
 from samebits.recording.kept_values import pack
 from samebits.recording.naming import ROOT, without_wrappers
@@ -195,7 +196,7 @@ class TapProbe:
         tensors = [tensor for _, tensor in named]
         seq, digests = recorder.tap(name, frame, tensors, tuple(path for path, _ in named), source)
         if self._recorder.settings.value_bytes:
-            self._keeper.keep(seq, tensors, digests)
+            self._keeper.keep(seq, tensors, read(digests))
 
     def _note(self, name: str, error: Exception) -> None:
         self._noted.add(name)
