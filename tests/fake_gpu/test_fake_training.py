@@ -3,11 +3,15 @@
 import os
 import subprocess
 import sys
+import time
+from contextlib import nullcontext
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+
+from samebits.recording.noise import DeviceNoise
 
 pytestmark = pytest.mark.gpu
 
@@ -159,6 +163,34 @@ def test_a_line_without_a_seed_is_explained(script, tmp_path):
     assert done.returncode == 1, done.stdout + done.stderr
     assert "cause         unseeded-torch" in done.stdout
     assert "tried         with this change 1 pair of runs was identical" in done.stdout
+
+
+@pytest.mark.parametrize(("seed", "status"), [(("3",), 0), ((), 1)], ids=["seeded", "unseeded"])
+def test_load_on_the_gpu_changes_no_verdict(seed, status, script, tmp_path):
+    """With `--stress` each run has other work beside it; none of it is recorded."""
+    done = samebits("verify", "--stress", script(LINE), *seed, folder=tmp_path)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert ("unseeded-torch" in done.stdout) == (status == 1)
+
+
+def test_load_is_on_the_gpus_that_are_used():
+    """On a stream of its own, once there is memory of the script's; it ends when it is asked to."""
+    noise = DeviceNoise(1, nullcontext())
+    noise.start(torch)
+    try:
+        x = torch.ones(8, device="cuda")
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not (noise._lanes and noise._lanes[0].scratch[0].item() > 3):
+            time.sleep(0.01)
+        lane = noise._lanes[0]
+    finally:
+        noise.stop()
+    torch.cuda.synchronize()
+    before = lane.scratch.sum().item()
+    time.sleep(0.1)
+    assert lane.scratch.sum().item() == before > 3
+    assert lane.stream.stream_id != torch.cuda.current_stream().stream_id
+    assert x.tolist() == [1] * 8
 
 
 @pytest.mark.parametrize(("seed", "status"), [("0", 0), ("torch.seed()", 1)])

@@ -20,8 +20,9 @@ from samebits.environment.distributed import KEY as RANKS
 from samebits.environment.loaded_code import LoadedCode
 from samebits.recording._recorder import Recorder, TensorReader, recordable
 from samebits.recording._scalars import ValueLog
-from samebits.recording._steps import ReferenceLimit, SchedulingNoise, StepLimit
+from samebits.recording._steps import ReferenceLimit, StepLimit
 from samebits.recording.data_digests import digest_read
+from samebits.recording.noise import Noise
 from samebits.recording.probes.data_files import DataFilesProbe
 from samebits.recording.probes.draws import DrawProbe
 from samebits.recording.probes.file_effects import EarlierFiles, EffectsProbe
@@ -110,7 +111,8 @@ class RecordingSession:
         self._unrecorded: dict[str, Site | None] = {}
         self._mismatches: list[Note] = []
         self._changed: tuple[str, ...] = ()
-        self._noise = SchedulingNoise(settings.scheduling_noise) if settings.scheduling_noise else None
+        noise = settings.scheduling_noise
+        self._noise = Noise(noise, self.recorder.quietly) if noise else None
 
     def start(self) -> None:
         """Begin to record."""
@@ -339,6 +341,8 @@ class RecordingSession:
         self._probes = ProbeSet(self.recorder, self._taps)
         self._installed.append(self._probes)
         self._probes.install(torch)
+        if self._noise is not None:
+            self._noise.start_on_devices(torch)
 
     def _watch_seeding(self, package: str) -> None:
         if self._probes is not None:

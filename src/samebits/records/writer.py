@@ -96,7 +96,7 @@ class RecordWriter:
 
     Attributes:
         broken: empty, or why writing stopped; earlier commits stay in the file.
-        when_lost: called with the error where a GPU failed before it gave a digest: zeros are written for it.
+        when_lost: called with the error where a GPU failed before it gave a digest: its event is left out.
 
     Raises:
         SamebitsError: `record-exists`, `record-busy` or `record-unwritable`.
@@ -251,8 +251,8 @@ class RecordWriter:
         try:
             if not last:
                 taken[0] = list(itertools.takewhile(_can_be_read, taken[0]))
-            events = taken[0]
-            packed = [pack(part) for part in _parts([self._read(event) for event in events])]
+            events = [known for event in taken[0] if (known := self._read(event)) is not None]
+            packed = [pack(part) for part in _parts(events)]
             run = [_schema.info_row(info) for info in infos[-1:]]
             named = {"text": texts, "site": sites, "tensor": tensors, "layout": layouts}
             groups = [{**named, "event": packed[:1], "run": run}, *({"event": [row]} for row in packed[1:])]
@@ -272,8 +272,8 @@ class RecordWriter:
         for buffer, items in zip(buffers, taken, strict=True):
             del buffer[: len(items)]
 
-    def _read(self, event: EventRow) -> EventRow:
-        """Return an event whose digests are there."""
+    def _read(self, event: EventRow) -> EventRow | None:
+        """Return an event whose digests are there; None for one whose digests are lost."""
         digests = event[_DIGESTS]
         if not is_pending(digests):
             return event
@@ -282,7 +282,7 @@ class RecordWriter:
         except Exception as error:  # noqa: BLE001 - of the device; the script meets it too
             pass_on(error)
             self.when_lost(error)
-            found = bytes(len(digests))
+            return None
         return (*event[:_DIGESTS], found, *event[_DIGESTS + 1 :])  # type: ignore[return-value]
 
     def _break(self, error: Exception) -> None:
