@@ -346,6 +346,7 @@ def run_sparse() -> None:
     dense.is_pinned()
     whole = dense.to_sparse()
     whole.indices(), whole.values(), coo._indices(), coo._values(), coo.is_coalesced(), coo.sparse_dim()
+    coo.dense_dim(), coo._dimI(), coo._dimV(), coo._nnz()
     torch.zeros_like(coo), torch.empty_like(coo), coo.clone().zero_(), coo.clone().copy_(whole), coo.detach()
     torch.sparse_coo_tensor((4, 6)), torch.sparse_coo_tensor(places, numbers, (4, 6))._coalesced_(False)
     for one in (coo, dense.to_sparse_csr(), dense.to_sparse_csc()):
