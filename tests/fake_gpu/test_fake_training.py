@@ -91,8 +91,9 @@ def samebits(*words, folder):
 
 
 def cnn():
-    """Convolutions both ways, batch norm, pooling."""
-    layers = (nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.ConvTranspose2d(8, 4, 3))
+    """Convolutions both ways, batch norm, pooling. oneDNN may begin a sum with the bias, cuDNN has none."""
+    convolution = nn.Conv2d(3, 8, 3, bias=False)
+    layers = (convolution, nn.BatchNorm2d(8), nn.ReLU(), nn.ConvTranspose2d(8, 4, 3, bias=False))
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(16, 5)), torch.randn(
         4, 3, 16, 16
     )

@@ -416,7 +416,7 @@ def later(known: Any, launch: Launch) -> Any:
 
 
 def test_digests_are_read_when_they_are_written(tmp_path: Path) -> None:
-    """What a GPU had not computed when the event was added; where it fails, the event is left out and told."""
+    """What a GPU had not computed when the event was added; where it fails, the event is left out."""
     error, lost = RuntimeError("CUDA error: unspecified launch failure"), []
     writer = write(tmp_path / "a.sbr", 5, close=False)
     writer.when_lost = lost.append
