@@ -271,9 +271,9 @@ class CudaBackend:
 
     def _launch(self, table: _Table) -> _Launch:
         out = _pinned(2 * table.count)
-        self._start(table, out.data_ptr())
-        launch = _Launch(out)
-        with self._lock:
+        with self._lock:  # a table may be that of several threads
+            self._start(table, out.data_ptr())
+            launch = _Launch(out)
             while self._running and self._running[0].has_ended():
                 self._running.popleft()
             self._running.append(launch)
@@ -297,8 +297,7 @@ class _Prepared:
 
     def __init__(self, backend: CudaBackend, tensors: tuple[torch.Tensor, ...]) -> None:
         self._backend, self._tensors = backend, tensors
-        self._table: _Table | None = None
-        self._made_for: tuple[bytes, int] = b"", 0
+        self._made: tuple[_Table, bytes, int] | None = None  # with the words and the stream that it is for
 
     def digest(self) -> Digests | None:
         """Return 16 bytes for each tensor; None where one is not a plain one of the device."""
@@ -308,9 +307,10 @@ class _Prepared:
         if words is None:
             return None
         made_for = words, self._backend.stream()
-        if self._table is None or made_for != self._made_for:
-            self._table, self._made_for = self._backend.make_table(words, len(self._tensors)), made_for
-        return self._backend.digest_table(self._table)
+        made = self._made
+        if made is None or made[1:] != made_for:
+            self._made = made = (self._backend.make_table(words, len(self._tensors)), *made_for)
+        return self._backend.digest_table(made[0])
 
 
 def _pinned(size: int) -> torch.Tensor:
