@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from samebits._cuda.nvrtc import _same_locale
 from samebits.portable.kernels.elementwise import BINARY, UNARY, binary, unary
 
 if TYPE_CHECKING:
@@ -129,7 +130,8 @@ def _compile_cuda(nvrtc: ctypes.CDLL, source: str, options: Sequence[str]) -> tu
         ctypes.byref(program), source.encode(), b"headers.cu", len(headers), texts, names
     )
     given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-    failed = nvrtc.nvrtcCompileProgram(program, len(options), given)
+    with _same_locale():
+        failed = nvrtc.nvrtcCompileProgram(program, len(options), given)
     log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
     return log, "" if failed else _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program)
 
