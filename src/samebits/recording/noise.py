@@ -118,9 +118,8 @@ class DeviceNoise:
         return lane
 
     def _load(self, lane: _Lane) -> None:
+        """Queue some kernels. Nothing is asked of the stream: that would end a capture of another thread."""
         draw = self._random
-        if not lane.stream.query():
-            return  # it has work
         with self._torch.cuda.stream(lane.stream), self._torch.no_grad():
             for _ in range(draw.randrange(1, _MOST_KERNELS)):
                 lane.scratch[: draw.randrange(1, _SCRATCH)].add_(1)
