@@ -12,6 +12,7 @@ import torch
 from fake_gpu.ops import overloads
 
 import samebits
+from samebits.digest import observe_later
 from samebits.digest._backends import backend_of
 
 pytestmark = pytest.mark.gpu
@@ -175,3 +176,20 @@ def test_a_digest_that_is_read_before_its_event_is_another(monkeypatch):
         early = samebits.digest(other)  # of memory that holds what was there before
     torch.cuda.synchronize()
     assert early != samebits.digest(other) == samebits.digest(x + 1)
+
+
+def test_a_digest_that_nobody_reads_is_written_to_no_memory_of_others(monkeypatch):
+    """What it is written to is kept until then."""
+    tensor = torch.arange(64.0, device="cuda")
+    kernel = backend_of(tensor.device)._finish
+    launch, (device, _) = kernel.launch, torch._fake_gpu
+
+    def launch_late(*arguments):
+        device.call_later(lambda: time.sleep(1), 0)
+        launch(*arguments)
+
+    monkeypatch.setattr(kernel, "launch", launch_late)
+    observe_later([tensor])
+    pinned = [torch.empty(2, dtype=torch.int64, pin_memory=True).fill_(7) for _ in range(4)]
+    torch.cuda.synchronize()
+    assert [each.tolist() for each in pinned] == [[7, 7]] * 4

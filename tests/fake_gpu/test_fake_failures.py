@@ -1,10 +1,13 @@
 """What goes wrong with a GPU is one line that says what to do, and never a verdict."""
 
+import ctypes
 import os
 import subprocess
 import sys
 
 import pytest
+
+from samebits._cuda.faults import _ERRORS
 
 pytestmark = pytest.mark.gpu
 
@@ -87,3 +90,12 @@ def test_doctor_tries_the_digest_on_the_gpu(tmp_path, monkeypatch):
     assert "digest" not in samebits("doctor", folder=tmp_path)[1]
     monkeypatch.delenv("FAKE_GPU_KERNELS")
     assert "digests on the GPU are right, but slow: " in samebits("doctor", folder=tmp_path)[1]
+
+
+def test_the_words_are_those_of_cuda():
+    """The fake device has those of the runtime that torch brings (`write_errors` in build.py)."""
+    text = ctypes.CDLL(os.environ["LD_PRELOAD"]).cudaGetErrorString
+    text.restype = ctypes.c_char_p
+    known = [text(code).decode() for code in range(1000)]
+    of_cuda_13 = set(_ERRORS) - {"all CUDA-capable devices are busy or unavailable"}
+    assert all(any(each.startswith(words) for each in known) for words in of_cuda_13)

@@ -174,6 +174,20 @@ def test_load_on_the_gpu_changes_no_verdict(seed, status, script, tmp_path):
     assert ("unseeded-torch" in done.stdout) == (status == 1)
 
 
+def test_stress_has_load_on_the_gpu(script, tmp_path):
+    """The memory that the load needs is there soon after the script's."""
+    text = """
+import time, torch
+x = torch.ones(8, device="cuda")
+end = time.monotonic() + 60
+while torch.cuda.memory_allocated() < 2**24 and time.monotonic() < end:
+    time.sleep(0.01)
+print("load" if torch.cuda.memory_allocated() >= 2**24 else "none", x.sum().item())
+"""
+    done = samebits("verify", "--stress", script(text), folder=tmp_path)
+    assert (done.returncode, done.stdout.count("load 8.0")) == (0, 2), done.stdout + done.stderr
+
+
 def test_load_is_on_the_gpus_that_are_used():
     """On a stream of its own, once there is memory of the script's; it ends when it is asked to."""
     noise = DeviceNoise(1, nullcontext())

@@ -210,15 +210,12 @@ def test_a_plan_is_begun_again_before_it_was_read():
 
 
 def test_many_that_nobody_reads():
-    """Their results are written all the same, into memory that is nobody else's."""
+    """They are kept until the kernels have written them, and not longer."""
     for n in range(300):
         observe_later([torch.full((1000,), float(n), device="cuda")])
     torch.cuda.synchronize()
-    pinned = [torch.full((2,), 3.0).pin_memory() for _ in range(300)]
-    torch.cuda.synchronize()
-    assert all(tensor.tolist() == [3, 3] for tensor in pinned)
     observe_later([torch.ones(4, device="cuda")])
-    assert len(backend_of(torch.device("cuda"))._running) < 50
+    assert len(backend_of(torch.device("cuda"))._running) == 1
 
 
 @pytest.mark.parametrize("level", ["step", "op"])

@@ -23,7 +23,7 @@ class GpuFacts:
 class TorchBuild:
     """The fields of `TorchFacts` that a script cannot change.
 
-    Those with a default are empty before the first step, and in a process that is not trained in.
+    Those with a default are empty in the record of a run that was killed before its first step.
     """
 
     version: str

@@ -117,7 +117,7 @@ class RecordingSession:
     def start(self) -> None:
         """Begin to record."""
         settings, recorder = self.settings, self.recorder
-        recorder.steps.listen(self._look_at_code)
+        recorder.steps.listen(self._at_first_step)
         if settings.max_steps is not None:
             recorder.steps.listen(StepLimit(recorder, settings.max_steps))
         if settings.reference:
@@ -236,8 +236,8 @@ class RecordingSession:
                 facts = environment.with_inventory(facts, self._folder, script, mask)
         return facts
 
-    def _look_at_code(self, *_state: object) -> None:
-        """Read what was imported before the first step: later, somebody may edit it."""
+    def _at_first_step(self, *_state: object) -> None:
+        """Read how torch was built, and the code that was imported: later, somebody may edit it."""
         if self.recorder.step == 1:
             facts = environment.with_build(self._facts, sys.modules["torch"])
             self.writer.update(environment=self._environment(facts))
