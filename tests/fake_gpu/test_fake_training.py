@@ -188,6 +188,15 @@ print("load" if torch.cuda.memory_allocated() >= 2**24 else "none", x.sum().item
     assert (done.returncode, done.stdout.count("load 8.0")) == (0, 2), done.stdout + done.stderr
 
 
+def test_load_that_cannot_be_given_is_noted(script, tmp_path, monkeypatch):
+    """The GPU has room for what the script needs, and not for more."""
+    monkeypatch.setenv("FAKE_GPU_MEMORY", str(4 << 20))
+    text = "import time, torch\nx = torch.ones(8, device='cuda')\ntime.sleep(3)\nx.sum().item()\n"
+    done = samebits("verify", "--stress", script(text), folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the GPU no other work from some moment on (OutOfMemoryError" in " ".join(done.stdout.split())
+
+
 def test_load_is_on_the_gpus_that_are_used():
     """On a stream of its own, once there is memory of the script's; it ends when it is asked to."""
     noise = DeviceNoise(1, nullcontext())

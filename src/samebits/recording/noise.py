@@ -9,7 +9,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from samebits._runtime.frames import ignored
+from samebits._runtime.frames import pass_on
+from samebits.records.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,9 +69,13 @@ class DeviceNoise:
     Args:
         seed: of the disturbance; it draws from no generator of the script or of torch.
         quietly: a context in which nothing is recorded.
+
+    Attributes:
+        failure: the error that ended it; empty where none did.
     """
 
     def __init__(self, seed: int, quietly: AbstractContextManager[None]) -> None:
+        self.failure = ""
         self._random = random.Random(seed)
         self._quietly = quietly
         self._running = False
@@ -97,11 +102,14 @@ class DeviceNoise:
         _thread.start_new_thread(self._disturb, ())
 
     def _disturb(self) -> None:
-        with ignored():  # of a device that fails: the script meets that too
+        try:
             while self._running:
                 time.sleep(self._random.uniform(0.0, _LONGEST_PAUSE_S))
                 with self._working, self._quietly:
                     self._load_all()
+        except Exception as error:  # noqa: BLE001 - it must not reach the script, which goes on without it
+            pass_on(error)
+            self.failure = f"{type(error).__name__}: {error}".partition("\n")[0]
 
     def _load_all(self) -> None:
         cuda = self._torch.cuda
@@ -144,6 +152,11 @@ class Noise:
     def start_on_devices(self, torch: Any) -> None:
         """Begin to disturb the GPUs that the script will use."""
         self._devices.start(torch)
+
+    def notes(self) -> list[Note]:
+        """Return a note where the load on the GPU ended before it was asked to."""
+        failure = self._devices.failure
+        return [Note.of(NoteCode.NO_LOAD, failure)] if failure else []
 
     def stop(self) -> None:
         """End both."""

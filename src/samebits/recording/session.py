@@ -363,7 +363,7 @@ class RecordingSession:
             notes.append(Note.of(NoteCode.CHILD_NOT_RECORDED, _shortened(command), at))
         if self._changed:
             notes.append(Note.of(NoteCode.CODE_CHANGED, *self._changed))
-        notes += self._mismatches
+        notes += self._mismatches if self._noise is None else [*self._mismatches, *self._noise.notes()]
         if self._probes is not None:
             notes += self._probes.notes()
         return (*notes, *self._taps.notes(), *self.recorder.failures.notes())

@@ -44,6 +44,8 @@ class NoteCode(StrEnum):
     """Number of the step, the ranks, the kind of the mismatch, the first tensor that differs, how many do."""
     CODE_CHANGED = "code-changed"
     """Names of code whose files were changed while it ran."""
+    NO_LOAD = "no-load"
+    """The error that ended the load on the GPU."""
     TEXT = "text"
     """A sentence from a record of version 3, or a remark with an unknown code."""
 
@@ -203,6 +205,7 @@ STORED_ARGUMENTS = {
     NoteCode.COMPILE_OFF: 1,
     NoteCode.VALUES_BOUND: 2,
     NoteCode.STEP_NOT_REPEATED: 5,
+    NoteCode.NO_LOAD: 1,
     NoteCode.CODE_CHANGED: None,
     NoteCode.TEXT: 1,
 }

@@ -247,6 +247,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.CHILD_NOT_RECORDED: _child_not_recorded,
     NoteCode.COMPILED: "torch.compile made {} graph(s): compiled code is recorded by step, not by op",
     NoteCode.COMPILE_OFF: _compile_off,
+    NoteCode.NO_LOAD: "`--stress` could give the GPU no other work from some moment on ({})",
     NoteCode.VALUES_BOUND: "values were kept up to {} MB: of {} further tensor(s) there is only the digest",
     NoteCode.STEP_NOT_REPEATED: _step_not_repeated,
     NoteCode.CODE_CHANGED: _code_changed,
