@@ -36,6 +36,7 @@ CAUSES = (
     "uninitialized",
     "environment",
     "worker-order",
+    "stream-order",
     "autotuning",
     "thread-count",
     "unknown",

@@ -54,6 +54,30 @@ def original_of(module: Any) -> Any:
     return getattr(module, "_orig_mod", module) if is_compiled else module
 
 
+def config_probe(config: Any, name: str) -> Callable[[], Any]:
+    """Return a cheap function whose result changes when that entry of a configuration module is written.
+
+    Reading an attribute of such a module takes 2.5 microseconds (2.13.0), its entry a tenth. Without the
+    names asked for here it is the attribute that is read.
+    """
+    entry = getattr(config, "_config", {}).get(name)
+    override: Any = getattr(entry, "user_override", None)
+    if hasattr(override, "get") and type(override).__name__ == "ContextVar":
+        probe: Callable[[], Any] = override.get
+        return probe
+    return lambda: getattr(config, name, None)
+
+
+def has_config_entry(config: Any, name: str) -> bool:
+    """Tell whether a configuration module of torch has that entry, and not only as a deprecated other name.
+
+    Reading a deprecated one gives a warning, which the script itself would not give
+    (`torch/utils/_config_module.py`, 2.15.0).
+    """
+    entry = getattr(config, "_config", {}).get(name)
+    return not getattr(entry, "deprecated", False) and hasattr(config, name)
+
+
 def compiled_graphs(graphs: Any) -> Iterator[tuple[Any, str]]:
     """Yield the methods that run what inductor compiled: the class and the name.
 

@@ -22,6 +22,7 @@ class Cause(StrEnum):
     ID_ORDER = "id-order"
     RACE = "race"
     WORKER_ORDER = "worker-order"
+    STREAM_ORDER = "stream-order"
     UNINITIALIZED = "uninitialized"
     NONDETERMINISTIC_KERNEL = "nondeterministic-kernel"
     THREAD_COUNT = "thread-count"
@@ -102,6 +103,10 @@ class PatchRule(Enum):
     """A DataLoader that shuffles gets a generator of its own."""
     NO_WORKERS = auto()
     """A DataLoader loads in the main process."""
+    STREAMS_WAIT = auto()
+    """A CUDA stream waits for the current one, and the current one for it."""
+    BLOCKING_COPIES = auto()
+    """A copy waits until it has ended."""
 
 
 class Reach(Enum):

@@ -24,16 +24,17 @@ _MOST_FINDINGS = 3
 # No draw shows these: hashes, addresses, and facts that a script reads from files such as /proc/meminfo.
 _UNSEEN: tuple[InterventionSet, ...] = (("hash-seed",), ("layout",), FACTS)
 _SHARED = ("serial-processes",)  # memory that other processes write
+_STREAMS = ("serial-streams",)  # tried only where the user's source uses them
 # For differences without a known cause, by origin kind.
 _BY_KIND: dict[OriginKind, tuple[InterventionSet, ...]] = {
     # No op was found: compiled code has none to look at.
-    OriginKind.NONE: (("deterministic",), ("threads",), ("eager",)),
-    OriginKind.KERNEL: (("deterministic",), ("threads",)),
+    OriginKind.NONE: (_STREAMS, ("deterministic",), ("threads",), ("eager",)),
+    OriginKind.KERNEL: (_STREAMS, ("deterministic",), ("threads",)),
     OriginKind.RNG: (("seed-torch",),),
     OriginKind.UNINITIALIZED: (("fill",),),
     OriginKind.ORDER: (("hash-seed",), ("layout",), ("completion",), ("serial-threads",)),
     OriginKind.ARGUMENT: _UNSEEN,
-    OriginKind.OUTSIDE: (*_UNSEEN, _SHARED),
+    OriginKind.OUTSIDE: (*_UNSEEN, _STREAMS, _SHARED),
     OriginKind.CONTROL_FLOW: _UNSEEN,
     OriginKind.BATCH: (*_UNSEEN, ("workers",), ("fill",)),
 }
@@ -48,6 +49,7 @@ _CONCURRENT = (
     r"^(threading|concurrent|multiprocessing|asyncio|queue|joblib)\b|torch\.multiprocessing|"
     r"(Thread|Process|Pool|Queue|Pipe)$|=num_workers$"
 )
+_BESIDE = r"torch\.(cuda\.|accelerator\.)?((Ex\w+)?Stream|stream|set_stream)$|=non_blocking$"
 _PROCESSES = r"^multiprocessing\b|torch\.multiprocessing|share_memory|os\.fork$"
 _CLOCKS = (
     r"^(time|datetime|timeit|sched)\b|\.(time|now|today|elapsed_time|monotonic|perf_counter)$|"
@@ -187,6 +189,7 @@ MECHANISMS: Mapping[str, Mechanism] = {
     "layout": Mechanism(words=rf"{_SETS}|{_TEXT}|builtins\.id$|{_ADDRESSES}"),
     "serial-threads": Mechanism(words=_CONCURRENT),
     "serial-processes": Mechanism(words=_PROCESSES),
+    "serial-streams": Mechanism(words=_BESIDE),
     "workers": Mechanism(words=r"=num_workers$"),
     "fill": Mechanism(
         (OriginKind.UNINITIALIZED,),

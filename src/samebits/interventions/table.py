@@ -12,6 +12,7 @@ from samebits.interventions.machine import MEMORY_LOAD, PORTS, PROCESS
 from samebits.interventions.memory import FILL
 from samebits.interventions.parallelism import SERIAL_PROCESSES, THREAD_CALLS, THREADS, WORKERS
 from samebits.interventions.scheduler import SERIAL_THREADS
+from samebits.interventions.serial_streams import SERIAL_STREAMS
 from samebits.rng.sources import BUILT_IN, NUMPY, PYTHON, TORCH, sources_seeded_by
 from samebits.rng.sources.source import SEED_LIBRARIES
 
@@ -88,6 +89,11 @@ AUTOTUNING = Intervention(
         ("inductor-max-autotune-gemm", "off"),
         ("inductor-max-autotune-pointwise", "off"),
         ("inductor-coordinate-descent", "off"),
+        ("inductor-benchmark-fusion", "off"),
+        ("inductor-benchmark-template-fusion", "off"),
+        ("inductor-benchmark-combo-kernel", "off"),
+        ("inductor-shape-padding", "off"),
+        ("inductor-triton-multi-kernel", "0"),
     ),
     limits="a choice that the script makes itself, by the clock (`clock`)",
 )
@@ -112,6 +118,7 @@ INTERVENTIONS: tuple[Intervention, ...] = (
     WORKERS,
     THREADS,
     THREAD_CALLS,
+    SERIAL_STREAMS,
     DETERMINISTIC,
     FILL,
     EAGER,

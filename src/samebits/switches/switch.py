@@ -85,11 +85,14 @@ KINDS = {
     "reduction": (r"(on|off)(,no-split-k)?", "`on` or `off`, or one of them with `,no-split-k`"),
     "count": (r"[1-9]\d*", "a whole number from 1"),
     "limit": (r"\d+", "a whole number from 0"),
+    "signed": (r"-1|\d+", "-1 or a whole number from 0"),
     "optional": (r"none|\d+", "`none` or a whole number"),
     "order": (r"\d+(,\d+)*", "numbers of back ends, such as `1,2,0,3,4`"),
-    "precision": (r"none|ieee|tf32|bf16", "`none`, `ieee`, `tf32` or `bf16`"),
+    "precision": (r"none|ieee|tf32|bf16|bfx9", "`none`, `ieee`, `tf32`, `bf16` or `bfx9`"),
     "matmul": (r"highest|high|medium", "`highest`, `high` or `medium`"),
     "word": (r"[a-z0-9_]+", "one word in small letters"),
+    "capitals": (r"[A-Z]+", "one word in capitals"),
+    "backends": (r"[A-Z0-9_]+(,[A-Z0-9_]+)*", "names of back ends, such as `ATEN,TRITON`"),
     "names": (r"none|[a-z0-9_:]+(,[a-z0-9_:]+)*", "`none` or names with commas between them"),
 }
 ANYTHING = (r".*", "text")

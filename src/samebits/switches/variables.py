@@ -79,6 +79,7 @@ def _held(
     return Switch(name, Variable(name, values), when, None, PORTABLE, why, source, affects=affects)
 
 
+_IN_NCCL = "string in libnccl 2, torch 2.15.0"
 _NCCL = "it can change the order in which NCCL adds"
 _EMULATED = "products of float32 or float64 may be made of narrower ones, which round otherwise"
 _KERNEL = "it can select another kernel, which rounds differently"
@@ -310,6 +311,13 @@ GROUPS = (
     _held("NCCL_LAUNCH_MODE", ANYTHING, When.GROUP, _NCCL, TITAN),
     _held("NCCL_P2P_NET_DISABLE", ANYTHING, When.GROUP, _NCCL, TITAN),
     _held("NCCL_TOPO_FILE", ANYTHING, When.GROUP, _NCCL, TITAN),
+    _held("NCCL_TUNER_PLUGIN", ANYTHING, When.GROUP, "it chooses algorithm and protocol", _IN_NCCL),
+    _held("NCCL_CONF_FILE", ANYTHING, When.GROUP, "it sets other variables of NCCL", _IN_NCCL),
+    _held("NCCL_GRAPH_FILE", ANYTHING, When.GROUP, _NCCL, _IN_NCCL),
+    _held("NCCL_PAT_ENABLE", _BIT, When.GROUP, _NCCL, _IN_NCCL),
+    _held("NCCL_SYM_KERNEL", ANYTHING, When.GROUP, _NCCL, _IN_NCCL),
+    _held("NCCL_BUFFSIZE", _NUMBER, When.GROUP, _NCCL, _IN_NCCL),
+    _held("NCCL_THREAD_THRESHOLDS", ANYTHING, When.GROUP, _NCCL, _IN_NCCL),
 )
 PROCESSOR = (
     Switch(

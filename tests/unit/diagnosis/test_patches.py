@@ -10,7 +10,7 @@ from patch_support import finding, patched, project, proposal, site_of, text_aft
 
 from samebits.causes import PatchRule
 from samebits.comparison.results import Confirmation, Source
-from samebits.diagnosis.patches import orders, seeds, sets, torch_calls, values
+from samebits.diagnosis.patches import orders, seeds, sets, stream_waits, torch_calls, values
 from samebits.diagnosis.patches.propose import RULES, propose
 from samebits.diagnosis.remedies import remedy_for
 
@@ -172,6 +172,7 @@ LINES = [
         "l = DataLoader(d, num_workers=2, in_order=False)",
         "l = DataLoader(d, num_workers=2, in_order=True)",
     ),
+    ("stream-order", "", "x = x.to('cpu', non_blocking=True)", "x = x.to('cpu', non_blocking=False)"),
     ("uninitialized", "", "x = torch.empty(3, 4)", "x = torch.zeros(3, 4)"),
     ("uninitialized", "", "x = torch.empty_like(y)", "x = torch.zeros_like(y)"),
     ("uninitialized", "", "x = y.new_empty(3)", "x = y.new_zeros(3)"),
@@ -437,6 +438,39 @@ def test_workers_that_share_are_done_without():
     assert "DataLoader(d, 8, num_workers=0)" in patched("worker-order", text)
 
 
+STREAMS = """\
+import torch
+def step(x):
+\twith torch.cuda.stream(side), torch.no_grad():
+\t\ty = x + 1
+\treturn y.sum()  # <- here
+with torch.cuda.stream(model.side):
+    z = model(x)
+torch.cuda.current_stream().wait_stream(model.side)
+"""
+
+
+def test_streams_wait_for_each_other_before_and_after_a_block():
+    """The block of the finding first, then all; a wait that is there is left alone."""
+    found = proposal("stream-order", project(main=STREAMS), "aten::sum")
+    assert found.refusals == ()
+    one, both = (text_after(patch) for patch in found.patches)
+    first = STREAMS.replace(
+        "\twith torch.cuda.stream(side)",
+        "\tside.wait_stream(torch.cuda.current_stream())\n\twith torch.cuda.stream(side)",
+    ).replace("\t\ty = x + 1\n", "\t\ty = x + 1\n\ttorch.cuda.current_stream().wait_stream(side)\n")
+    before = "model.side.wait_stream(torch.cuda.current_stream())\nwith"
+    assert one == first
+    assert both == first.replace("with torch.cuda.stream(m", f"{before} torch.cuda.stream(m")
+
+
+def test_a_stream_without_a_name_is_left_to_the_user():
+    text = "import torch\nwith torch.cuda.stream(torch.cuda.Stream()):  # <-\n    y = x + 1\n"
+    found = proposal("stream-order", project(main=text), "aten::add")
+    assert found.patches == ()
+    assert "the stream has no name" in " ".join(found.refusals)
+
+
 def test_several_origins_are_patched_together():
     files = project(
         main="import numpy as np\nimport torch\nx = np.random.rand(3)  # <- a\ny = torch.rand(3)  # <- b\n"
@@ -499,6 +533,7 @@ def test_the_changed_line_is_shown_though_lines_were_added_right_before_it():
 
 
 def test_every_rule_that_a_cause_may_name_has_one_function():
-    named = [rule for module in (orders, seeds, sets, torch_calls, values) for rule in module.RULES]
+    modules = (orders, seeds, sets, stream_waits, torch_calls, values)
+    named = [rule for module in modules for rule in module.RULES]
     assert sorted(named, key=lambda rule: rule.value) == list(PatchRule)
     assert set(RULES) == set(PatchRule)

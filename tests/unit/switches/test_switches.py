@@ -7,15 +7,19 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 import torch
 
 from samebits._runtime.address_layout import can_fix_layout
 from samebits._runtime.imports import PostImport
+from samebits._torch.core import COMPILER_CONFIG
 from samebits.determinism._drift import DriftWatch
 from samebits.determinism.activation import Activation
 from samebits.errors import SamebitsError
+from samebits.switches._compiler import CompilerFlag
 from samebits.switches.startup import HashSeed
 from samebits.switches.switch import Control, When
 from samebits.switches.table import TABLE, environment_for, holds_layout, switch_named, wanted_by
@@ -41,11 +45,16 @@ MAMBA_DETERMINISTIC CAUSAL_CONV1D_DETERMINISTIC TRITON_CACHE_AUTOTUNING TRITON_C
 inductor-deterministic inductor-batch-invariant inductor-numerics inductor-max-autotune
 inductor-max-autotune-gemm inductor-max-autotune-pointwise inductor-coordinate-descent
 inductor-fallback-random inductor-align-random inductor-precision-casts inductor-split-reductions
+inductor-use-fast-math inductor-dynamic-scale-rblock inductor-benchmark-fusion
+inductor-benchmark-template-fusion inductor-benchmark-combo-kernel inductor-shape-padding
+inductor-combo-kernels inductor-triton-multi-kernel inductor-triton-cooperative-reductions
+inductor-triton-mix-order-reduction inductor-cpp-simdlen
 TORCHINDUCTOR_DETERMINISTIC TORCHINDUCTOR_BATCH_INVARIANT TORCHINDUCTOR_NUMERICS TORCHINDUCTOR_CACHE_DIR
 TORCH_DISABLE_NATIVE_JIT TORCH_DISABLE_NATIVE_AOT TORCH_PYTHON_NATIVE_USER_GRAPH_ORDER_FN
 PYTORCH_SUM_INNER_TREE native-kernels NCCL_ALGO NCCL_PROTO NCCL_NVLS_ENABLE NCCL_COLLNET_ENABLE
 NCCL_MIN_NCHANNELS NCCL_MAX_NCHANNELS NCCL_NTHREADS NCCL_SOCKET_NTHREADS NCCL_LAUNCH_MODE
-NCCL_P2P_NET_DISABLE NCCL_TOPO_FILE HCCL_DETERMINISTIC HOROVOD_FUSION_THRESHOLD threads interop-threads
+NCCL_P2P_NET_DISABLE NCCL_TOPO_FILE NCCL_TUNER_PLUGIN NCCL_CONF_FILE NCCL_PAT_ENABLE
+HCCL_DETERMINISTIC HOROVOD_FUSION_THRESHOLD threads interop-threads
 OMP_NUM_THREADS MKL_NUM_THREADS OMP_DYNAMIC MKL_DYNAMIC ATEN_CPU_CAPABILITY ONEDNN_MAX_CPU_ISA MKL_CBWR
 MKL_ENABLE_INSTRUCTIONS mkldnn-enabled mkldnn-deterministic fp32-mkldnn fp32-mkldnn-matmul
 fp32-mkldnn-conv fp32-mkldnn-rnn prepare-vector-math
@@ -62,6 +71,9 @@ OTHER = {
     "sdpa-order": "2,1,0,3,4",
     "native-kernels": "triton",
     "inductor-numerics": "eager",
+    "inductor-max-autotune-gemm-backends": "ATEN",
+    "inductor-max-autotune-conv-backends": "ATEN",
+    "inductor-max-autotune-gemm-search-space": "EXHAUSTIVE",
 }
 ONCE = {
     "interop-threads",
@@ -337,3 +349,27 @@ def test_the_page_shows_the_table():
         ]
         for s in TABLE
     ]
+
+
+def test_a_deprecated_name_of_an_entry_is_not_read(monkeypatch):
+    """It would warn, where the script itself does not (torch 2.15)."""
+
+    class Config:
+        _config: ClassVar = {
+            "old": SimpleNamespace(deprecated=True),
+            "new": SimpleNamespace(deprecated=False),
+        }
+        new = True
+
+        def __getattr__(self, name):
+            if name == "old":
+                warnings.warn("old is deprecated", FutureWarning, stacklevel=2)
+                return True
+            raise AttributeError(name)
+
+    monkeypatch.setitem(sys.modules, COMPILER_CONFIG, Config())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        flag = CompilerFlag("new", earlier="old")
+        assert (flag.missing(), flag.read()) == ("", "on")
+        assert CompilerFlag("old").missing() != ""

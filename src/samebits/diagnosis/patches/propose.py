@@ -9,7 +9,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, PatchRule, Reach, causes_shown_by, specification_of
-from samebits.diagnosis.patches import orders, seeds, sets, torch_calls, values
+from samebits.diagnosis.patches import orders, seeds, sets, stream_waits, torch_calls, values
 from samebits.diagnosis.patches.code_region import (
     CodeRegion,
     ProjectSyntax,
@@ -53,6 +53,7 @@ RULES: Mapping[PatchRule, Rule] = {
     **seeds.RULES,
     **values.RULES,
     **torch_calls.RULES,
+    **stream_waits.RULES,
 }
 """Rule -> function that proposes its changes for a region of code."""
 _FRESH = (*NUMPY.fresh, *PYTHON.fresh)

@@ -1,0 +1,80 @@
+"""The intervention `serial-streams`: what it waits for on a GPU, and that nothing of it remains."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from samebits.interventions.plan import ActiveInterventions
+
+SCRIPT = """
+import sys
+import torch
+from samebits.interventions.plan import ActiveInterventions
+
+process = ActiveInterventions(sys.argv[1:])
+process.install()
+side, x = torch.cuda.Stream(), torch.ones(1024, 1024, device="cuda")
+torch.cuda.synchronize()
+with torch.cuda.stream(side):
+    for _ in range(5):
+        y = x + 1
+print(side.query())
+torch.cuda.synchronize()
+with torch.cuda.stream(side):
+    for _ in range(5):
+        y = x + 1
+    copied = y.to("cpu", non_blocking=True)
+    print(side.query())
+torch.cuda.synchronize()
+with side:
+    for _ in range(5):
+        y = x + 1
+print(side.query())
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("names", "ended"), [((), "False"), (("serial-streams",), "True")])
+def test_a_stream_has_ended_its_work_when_another_one_goes_on(names, ended):
+    result = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *names],
+        env={**os.environ, "FAKE_GPU_DELAY": "2000"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    first, copied, entered = result.stdout.split() or (result.stderr,) * 3
+    assert (first, entered) == (ended, ended)
+    assert copied == "True" or not names
+
+
+def test_it_leaves_nothing_behind_and_the_cpu_alone():
+    before = (torch.cuda.set_stream, torch.Tensor.to, torch.Tensor.copy_, "to" in vars(torch.Tensor))
+    process = ActiveInterventions(("serial-streams",))
+    process.install()
+    try:
+        assert torch.cuda.set_stream is not before[0]
+        assert torch.ones(2).to(torch.float64, non_blocking=True).tolist() == [1, 1]
+        assert torch.zeros(2).copy_(torch.ones(2)).cpu().tolist() == [1, 1]
+    finally:
+        process.remove()
+    after = (torch.cuda.set_stream, torch.Tensor.to, torch.Tensor.copy_, "to" in vars(torch.Tensor))
+    assert after == before
+
+
+COMPILED = """
+import torch
+from samebits.interventions.plan import ActiveInterventions
+
+ActiveInterventions(("serial-streams",)).install()
+compiled = torch.compile(lambda x: x.to(torch.float64) + 1, backend="eager", fullgraph=True)
+print(compiled(torch.ones(2)).tolist())
+"""
+
+
+def test_code_with_copies_can_still_be_compiled():
+    result = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=False)
+    assert result.stdout.strip() == "[2.0, 2.0]", result.stderr
