@@ -35,7 +35,7 @@ SLOW += $(patsubst %,tests/integration/test_%.py,checkpoints write_places same_b
 SLOW += tests/integration/determinism/test_import_orders.py tests/integration/determinism/test_real_libraries.py
 SLOW += tests/integration/recording/test_late_records.py tests/integration/recording/test_gradients_of_threads.py \
 	tests/integration/recording/test_undeclared_writes.py tests/integration/recording/test_workspaces.py
-SLOW += tests/integration/test_effects.py tests/integration/test_not_started.py tests/integration/test_fuzz.py tests/integration/test_address_order.py tests/unit/replay_guard/test_guard_faults.py
+SLOW += tests/integration/test_compiled_scripts.py tests/integration/test_effects.py tests/integration/test_not_started.py tests/integration/test_fuzz.py tests/integration/test_address_order.py tests/unit/replay_guard/test_guard_faults.py
 # Ops of portable mode against plain torch, over torch's own samples of inputs.
 PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activation_ops bessel complex complex_ops conv_ops elementary_ops fourier gpu_sanitizers integers interpolation layers linalg lstm \
 	loss_ops matrix_functions native_ops optimizers pooling reduction_ops sampled_gradients segments spectral steady_gradients ways)

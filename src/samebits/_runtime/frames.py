@@ -19,6 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
 from samebits._runtime.package import FOLDER
+from samebits._torch.compiler import COMPILING
 from samebits._torch.core import COMPILER_WRAPPERS, ENGINE_FUNCTION
 from samebits.errors import SamebitsWarning
 
@@ -384,6 +385,23 @@ def is_own_call(frame: FrameType) -> bool:
         while below is not None and passed(below):
             below = below.f_back
     return below is not None and _is_own(below)
+
+
+def is_of_compiler(frame: FrameType) -> bool:
+    """Tell whether a compiler called, of torch, Triton or its C++ extensions: it starts programs of its own.
+
+    Args:
+        frame: of samebits' code in the function that was called.
+    """
+    below: FrameType | None = frame
+    while below is not None:
+        name = str(below.f_globals.get("__name__", ""))
+        if name.startswith(COMPILING):
+            return True
+        if not (_is_own(below) or is_standard(name) or name.partition(".")[0] == "torch"):
+            return False
+        below = below.f_back
+    return False
 
 
 def _is_own(frame: FrameType) -> bool:

@@ -5,8 +5,10 @@ Names are those of 2.13.0. What a release of torch does not have is not there to
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 GRAPHS = "torch._inductor.output_code"
 """The module of the graphs that inductor compiled."""
+COMPILING = ("torch._inductor", "torch.utils.cpp_extension", "triton")
+"""The beginnings of the names of modules that compile."""
 _OF_GRAPHS = {"CompiledFxGraph": ("__call__",), "CompiledAOTI": ("__call__",)}
 _PROGRAMS = {
     "StaticModule": ("__call__", "runAsync", "benchmark", "benchmark_individual_ops"),
@@ -85,6 +89,52 @@ def compiled_graphs(graphs: Any) -> Iterator[tuple[Any, str]]:
         graphs: the module `GRAPHS`.
     """
     yield from _methods(graphs, _OF_GRAPHS)
+
+
+def kernel_caches() -> tuple[str, ...]:
+    """Return the beginnings of the paths of what inductor and Triton keep.
+
+    Inductor writes its folder into the environment when it uses it first (`cache_dir` in
+    `torch/_inductor/runtime/cache_dir_utils.py`, 2.7.1 to 2.15.0).
+    """
+    home = os.environ.get("TRITON_HOME") or os.path.expanduser("~")
+    triton = os.environ.get("TRITON_CACHE_DIR") or os.path.join(home, ".triton")
+    folders = [os.environ.get("TORCHINDUCTOR_CACHE_DIR"), triton]
+    return tuple(os.path.join(os.path.abspath(folder), "") for folder in folders if folder)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedGraph:
+    """A graph that inductor generated.
+
+    Args:
+        path: of its file.
+        kernels: what was chosen for each of its Triton kernels that ran, by name.
+    """
+
+    path: str
+    kernels: dict[str, str]
+
+
+def loaded_graphs() -> list[LoadedGraph]:
+    """Return the graphs that inductor generated, or took from its cache, and this process loaded, in order.
+
+    A kernel that ran has one launcher left, with the configuration that was chosen and the hash of its
+    machine code (`CachingAutotuner` in `torch/_inductor/runtime/triton_heuristics.py`, 2.15.0).
+    """
+    cache: Any = getattr(sys.modules.get("torch._inductor.codecache"), "PyCodeCache", None)
+    modules = [module for module in getattr(cache, "modules", ()) if hasattr(module, "call")]
+    return [LoadedGraph(str(module.__file__), _chosen(vars(module))) for module in modules]
+
+
+def _chosen(names: Mapping[str, Any]) -> dict[str, str]:
+    chosen = {}
+    for name, kernel in names.items():
+        launchers = getattr(kernel, "launchers", None)
+        if isinstance(launchers, list) and len(launchers) == 1:
+            configuration = getattr(launchers[0], "config", "")
+            chosen[name] = f"{configuration} ({str(getattr(launchers[0], 'cache_hash', ''))[:16]})"
+    return chosen
 
 
 def compiled_programs() -> Iterator[tuple[Any, str]]:

@@ -33,7 +33,9 @@ _KNOWN_TO_BOTH = frozenset(("switches", "torch"))
 _LIBRARIES = ("libraries",)
 _TABLES = frozenset((("variables",), ("switches",), ("torch", "threads"), _LIBRARIES))
 # What a script does decides these: the flags that it sets. And which libraries it loads.
-_OF_A_RUN = frozenset((("switches",), ("torch", "switches"), ("torch", "default_dtype")))
+_OF_A_RUN = frozenset(
+    (("switches",), ("torch", "switches"), ("torch", "default_dtype"), ("torch", "compiled"))
+)
 # torch tells it only where CUDA is in use; which library was loaded is known without.
 _UNKNOWN_IF_EMPTY = frozenset((("torch", "cudnn"),))
 _LONGEST_VALUE = 80

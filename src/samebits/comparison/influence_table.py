@@ -33,13 +33,14 @@ if TYPE_CHECKING:
 
 _TORCH_THREADS = ("torch", "threads", ANY)
 _CAPABILITY = ("torch", "capability")
+_COMPILED = ("torch", "compiled", ANY)
 _LIBRARIES = ("libraries", ANY)
 _OF_TORCH = (
     ("torch", "git"), ("torch", "cuda"), ("torch", "cudnn"), ("torch", "mkl"), ("torch", "onednn"),
     ("torch", "openmp"), ("torch", "nccl"), ("packages", "torch"), ("distributions", "torch"), _CAPABILITY,
-    _LIBRARIES,
+    _LIBRARIES, _COMPILED,
 )  # fmt: skip
-_OF_PROCESSOR = (("machine", "processor"), ("machine", "instructions"), _CAPABILITY)
+_OF_PROCESSOR = (("machine", "processor"), ("machine", "instructions"), _CAPABILITY, _COMPILED)
 
 _CHANGES = (("source", "commit"), ("source", "changed"))
 _INPUTS = (
@@ -53,7 +54,7 @@ _INPUTS = (
     Influence(("source", "commit"), (Results.ALL,), Strength.POSSIBLE, effect=(("code",),)),
     Influence(("source", "changed"), (Results.ALL,), Strength.POSSIBLE, effect=(("code",),)),
 )
-_THREAD_COUNTS = (_TORCH_THREADS, ("switches", "threads"))
+_THREAD_COUNTS = (_TORCH_THREADS, ("switches", "threads"), _COMPILED)
 _HASH_SEED = ("python", "hash_seed")
 # Of variables in the table of switches: the facts that differ with them, and those through which they work.
 _THROUGH: dict[str, tuple[tuple[Path, ...], tuple[Path, ...]]] = {
@@ -125,7 +126,7 @@ _BUILDS = (
         Strength.MEASURED,
         (("machine", "cpus"), *_THREAD_COUNTS),
     ),
-    Influence(_TORCH_THREADS, BY_THREADS, Strength.MEASURED, (("switches", "threads"),)),
+    Influence(_TORCH_THREADS, BY_THREADS, Strength.MEASURED, (("switches", "threads"), _COMPILED)),
     Influence(("torch", "mkl"), BY_MKL, Strength.DOCUMENTED, (_library(LibraryKind.MKL),)),
     Influence(("torch", "onednn"), BY_ONEDNN, Strength.DOCUMENTED, (_library(LibraryKind.ONEDNN),)),
     Influence(("torch", "gpus"), (Results.CUDA, Results.NORMAL_NUMBERS), Strength.DOCUMENTED),
@@ -155,6 +156,7 @@ _BUILDS = (
     Influence(("machine", "processor"), (*BY_MKL, *BY_ONEDNN), Strength.DOCUMENTED),
 )
 _REST = (
+    Influence(_COMPILED, (Results.COMPILED,), Strength.DOCUMENTED),
     Influence(("distributions", ANY), (Results.PACKAGE,), Strength.POSSIBLE, (_LIBRARIES,)),
     Influence(("packages", ANY), (Results.PACKAGE,), Strength.POSSIBLE, (_LIBRARIES,)),
     *(Influence(_library(kind), results, Strength.POSSIBLE) for kind, results in _ON_CPU.items()),
@@ -179,11 +181,13 @@ def influences() -> tuple[Influence, ...]:
 def _of_variable(switch: Switch) -> Influence:
     follows, effect = _THROUGH.get(switch.name, ((), ()))
     path = ("variables", switch.name)
+    follows += (_COMPILED,) if Results.COMPILED in switch.affects else ()
     return Influence(path, switch.affects, _strength(switch), (*follows, ("switches", switch.name)), effect)
 
 
 def _of_switch(switch: Switch) -> Influence:
-    follows = tuple(("switches", name) for name in _WRITES.get(switch.name, ()))
+    follows: tuple[Path, ...] = tuple(("switches", name) for name in _WRITES.get(switch.name, ()))
+    follows += (_COMPILED,) if Results.COMPILED in switch.affects else ()
     return Influence(("switches", switch.name), switch.affects, _strength(switch), follows)
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from samebits._torch.compiler import kernel_caches
 from samebits.environment._cache import stamp_of
 from samebits.environment.files import digest_file, installed_folders
 from samebits.environment.packages import packaged_modules
@@ -82,8 +83,8 @@ def local_modules(script: str = "") -> dict[str, str]:
 
 
 def _modules_outside(script: str) -> dict[str, str]:
-    """Return the real path of each imported module that lies in no folder of installed packages."""
-    installed = installed_folders()
+    """Return the real path of each imported module that somebody wrote and that no package installed."""
+    installed = (*installed_folders(), *map(_real_folder, kernel_caches()))
     paths = {"__main__": os.path.realpath(script)} if os.path.isfile(script) else {}
     for name, module in list(sys.modules.items()):
         file = vars(module).get("__file__") if hasattr(module, "__dict__") else None
@@ -93,3 +94,7 @@ def _modules_outside(script: str) -> dict[str, str]:
         if path.endswith((".py", ".so", ".pyd")) and not path.startswith(installed):
             paths[name] = path
     return paths
+
+
+def _real_folder(folder: str) -> str:
+    return os.path.join(os.path.realpath(folder), "")

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from samebits.environment.generated_code import collect_generated_code
 from samebits.environment.numeric_libraries import nccl_version
 
 
@@ -51,6 +52,7 @@ class TorchFacts:
         threads: by which pool, as in effect now.
         default_dtype: such as `torch.float32`.
         gpus: empty while CUDA is not in use: asking would start it.
+        compiled: the code that `torch.compile` generated, by graph and kernel.
     """
 
     version: str
@@ -65,6 +67,7 @@ class TorchFacts:
     threads: dict[str, int]
     default_dtype: str
     gpus: tuple[GpuFacts, ...]
+    compiled: dict[str, str]
 
 
 def collect_torch(torch: Any) -> TorchFacts | None:
@@ -89,6 +92,7 @@ def collect_torch(torch: Any) -> TorchFacts | None:
         threads=_collect_threads(torch),
         default_dtype=_text(torch, "get_default_dtype"),
         gpus=_collect_gpus(torch),
+        compiled=collect_generated_code(),
     )
 
 

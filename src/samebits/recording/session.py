@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from samebits._runtime.frames import calling_frame, is_own_call, pass_on
+from samebits._runtime.frames import calling_frame, is_of_compiler, is_own_call, pass_on
 from samebits._runtime.imports import PostImport
 from samebits._text.caches import cache_folder
 from samebits._text.masking import Masker
@@ -263,9 +263,9 @@ class RecordingSession:
         Args:
             command: that starts it.
         """
-        if len(self._unrecorded) < _MOST_NAMED and not is_own_call(calling_frame()):
-            sites = self.recorder.sites
-            self._unrecorded.setdefault(command, sites.known(sites.find(calling_frame())))
+        frame, sites = calling_frame(), self.recorder.sites
+        if len(self._unrecorded) < _MOST_NAMED and not (is_own_call(frame) or is_of_compiler(frame)):
+            self._unrecorded.setdefault(command, sites.known(sites.find(frame)))
             self.writer.update(notes=self._notes())  # the script may never come to its end
 
     def recorded_steps(self) -> int:

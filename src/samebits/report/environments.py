@@ -79,6 +79,7 @@ _LIBRARIES: dict[str, str] = {
 # Tables of facts: the name of one entry, and the word for a missing one.
 _TABLES = {
     ("torch", "threads"): ("{} threads", "unknown"),
+    ("torch", "compiled"): ("code that torch.compile generated for graph {}", "none"),
     ("torch", "switches"): ("torch.{}", "missing"),
     ("switches",): ("switch {}", "missing"),
     ("variables",): ("environment variable {}", "not set"),

@@ -13,6 +13,7 @@ from samebits._cuda.sources import sources_folder
 from samebits._runtime.child_bootstrap import CHILDREN, Payload, Phase
 from samebits._runtime.frames import pass_on
 from samebits._runtime.package import FOLDER
+from samebits._torch.compiler import kernel_caches
 from samebits.environment.files import installed_folders
 from samebits.recording.probes.compiled_readers import ReaderWatch
 
@@ -95,6 +96,8 @@ class DataFilesProbe:
             self._read.setdefault(name, stamp)
         for name in _mapped():
             self._add(name)
+        kept = kernel_caches()  # known only once something was compiled
+        self._read = {name: stamp for name, stamp in self._read.items() if not name.startswith(kept)}
         return sorted(path for path in self._read if path not in self._written)
 
     def changed(self) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._runtime.builtin_proxies import leave_no_line, proxy_of
 from samebits._runtime.frames import USER, FrameRanks, calling_frame, ignored, pass_on, site_of
 from samebits._runtime.patching import Patches
+from samebits._torch.compiler import kernel_caches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -245,7 +246,7 @@ class EarlierFiles:
             return
         name = os.path.abspath(os.fsdecode(path))
         user = self._user(frame)
-        if name in self._noted or name.startswith(self._own) or user is None:
+        if name in self._noted or name.startswith((*self._own, *kernel_caches())) or user is None:
             return
         self._noted.add(name)
         site = site_of(user.f_code, user.f_lineno)
