@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,8 @@ from samebits.cli.script_parser import ScriptParser
 from samebits.cli.terminal import style_of, write
 from samebits.commands.doctor.checks import examine
 from samebits.commands.doctor.collect import collect
-from samebits.commands.doctor.imports import imported_packages, is_parsed, started_file
+from samebits.commands.doctor.imports import imported_packages, is_parsed, own_modules, started_file
+from samebits.commands.doctor.settings import settings_in
 from samebits.commands.doctor.threat import BREAKS, PROMISES
 from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL
 from samebits.report import doctor as report
@@ -89,4 +91,7 @@ def _collected(target: Target | None) -> EnvironmentSnapshot:
         message = f"{start.name} is not Python source, so its imports are not known: every package is checked"
         write(f"samebits: {message}", sys.stderr)
         start = None
-    return collect(root, imported_packages(start, root) if start else None)
+    if start is None:
+        return collect(root)
+    settings = settings_in(own_modules(start, root), root)
+    return replace(collect(root, imported_packages(start, root)), settings=settings)

@@ -50,7 +50,7 @@ class CompilerFlag(Handle):
     module = COMPILER_CONFIG  # which only scripts that compile import
 
     def __init__(self, entry: str, kind: str = "switch", earlier: str = "") -> None:
-        self._names = (entry, earlier) if earlier else (entry,)
+        self.names = (entry, earlier) if earlier else (entry,)
         self.values = KINDS[kind]
         if entry == "deterministic":  # which `use_deterministic_algorithms` writes too
             self.setters = (CORE_FLAGS["deterministic-algorithms"][1],)
@@ -76,7 +76,7 @@ class CompilerFlag(Handle):
 
     def _entry(self) -> str:
         """Return the name that this torch has for it, empty when it has none."""
-        return next((name for name in self._names if has_config_entry(self._config(), name)), "")
+        return next((name for name in self.names if has_config_entry(self._config(), name)), "")
 
     @staticmethod
     def _config() -> Any:

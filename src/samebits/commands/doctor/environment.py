@@ -166,6 +166,23 @@ class SwitchView:
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """A switch that the script sets.
+
+    Args:
+        switch: its name.
+        value: what it is set to; empty where the source does not tell.
+        file: the file, relative to the folder of the script.
+        line: the line.
+    """
+
+    switch: str
+    value: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class EnvironmentSnapshot:
     """Everything that the checks look at.
 
@@ -180,6 +197,7 @@ class EnvironmentSnapshot:
         imports: top-level names that the script imports; None when no script was given.
         switches: the switches, in the table's order.
         fixable_layout: whether address space randomisation can be switched off.
+        settings: the switches that the script sets, as far as its source tells.
     """
 
     interpreter: Interpreter
@@ -192,6 +210,7 @@ class EnvironmentSnapshot:
     imports: frozenset[str] | None = None
     switches: tuple[SwitchView, ...] = ()
     fixable_layout: bool = True
+    settings: tuple[Setting, ...] = ()
 
 
 # Variables that only some packages read: the beginning of the name, and the distributions.

@@ -22,20 +22,25 @@ def imported_packages(start: Path, root: Path) -> frozenset[str]:
         start: the script.
         root: folder of the script, where its own modules are looked up.
     """
-    packages: set[str] = set()
-    seen: set[Path] = set()
+    names = {name for file in own_modules(start, root) for name in _names(file, root)}
+    return frozenset(name.partition(".")[0] for name in names if not _own_files(name, root))
+
+
+def own_modules(start: Path, root: Path) -> tuple[Path, ...]:
+    """Return a file and the modules of its own that it imports, and they import.
+
+    Args:
+        start: the script.
+        root: folder of the script, where its own modules are looked up.
+    """
+    seen: dict[Path, None] = {}
     waiting = [start]
     while waiting and len(seen) < _MOST_FILES:
         file = waiting.pop()
-        if file in seen:
-            continue
-        seen.add(file)
-        for name in _names(file, root):
-            own = _own_files(name, root)
-            waiting += own
-            if not own:
-                packages.add(name.partition(".")[0])
-    return frozenset(packages)
+        if file not in seen:
+            seen[file] = None
+            waiting += [own for name in _names(file, root) for own in _own_files(name, root)]
+    return tuple(seen)
 
 
 def started_file(script: str | None, module: str | None, directory: Path) -> tuple[Path | None, Path]:

@@ -17,9 +17,9 @@ from snapshot_builder import (
     variables,
 )
 
-from samebits.commands.doctor.checks import CHECKS, examine, gpus, machine, packages, process, proof
+from samebits.commands.doctor.checks import CHECKS, examine, gpus, machine, packages, process, proof, script
 from samebits.commands.doctor.checks.packages import PACKAGES
-from samebits.commands.doctor.environment import DigestCheck, Gpu
+from samebits.commands.doctor.environment import DigestCheck, Gpu, Setting
 from samebits.commands.doctor.threat import EVERY, LEVELS, PROMISES
 
 AMD = dataclasses.replace(CPUS, processor="AMD EPYC 9R14")
@@ -249,6 +249,20 @@ CASES = [
         healthy(torch=torch(onednn="v3.12.0")),
     ),
     (machine.cpu_count, healthy(torch=torch(threads=2)), "2 threads", "may break", SILENT),
+    (
+        script.settings_against_repeating,
+        healthy(settings=(Setting("cudnn-benchmark", "on", "train.py", 3),)),
+        "train.py:3 sets cudnn-benchmark to on",
+        "may break",
+        healthy(settings=(Setting("cudnn-benchmark", "off", "train.py", 3),)),
+    ),
+    (
+        script.narrow_floats,
+        healthy(settings=(Setting("matmul-precision", "high", "train.py", 3),)),
+        "train.py:3 sets matmul-precision to high",
+        "note",
+        healthy(settings=(Setting("matmul-precision", "highest", "train.py", 3),)),
+    ),
     (
         machine.tf32_override,
         healthy(torch=CUDA, variables=variables(NVIDIA_TF32_OVERRIDE="1")),

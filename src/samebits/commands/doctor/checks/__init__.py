@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from samebits.commands.doctor.checks import gpus, machine, packages, process, proof
+from samebits.commands.doctor.checks import gpus, machine, packages, process, proof, script
 from samebits.commands.doctor.threat import EVERY, LEVELS, PROMISES, Threat
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ CHECKS: tuple[Check, ...] = (
     proof.unfit_variables,
     proof.unset_switches,
     proof.set_variables,
+    script.settings_against_repeating,
     process.thread_count,
     process.torchrun_threads,
     process.ineffective_thread_count,
@@ -46,6 +47,7 @@ CHECKS: tuple[Check, ...] = (
     machine.onednn_library,
     machine.cpu_count,
     machine.tf32_override,
+    script.narrow_floats,
     proof.writable_folder,
     proof.free_space,
     proof.digest,

@@ -1,0 +1,81 @@
+"""Threats from what the script itself sets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from samebits.commands.doctor.threat import MAY_BREAK, NOTE, Threat
+from samebits.interventions.plan import intervention_named
+from samebits.switches.table import switch_named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from samebits.commands.doctor.environment import EnvironmentSnapshot, Setting
+    from samebits.switches.switch import Switch
+
+# Float32 with fewer bits, on hardware that can: the values of the switches of precision that allow it.
+_NARROWED = {
+    "matmul-precision": ("high", "medium"),
+    "matmul-allow-tf32": ("on",),
+    "cudnn-allow-tf32": ("on",),
+}
+_NARROW_FORMATS = ("tf32", "bf16", "bfx9")
+
+
+def settings_against_repeating(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
+    """The script sets no switch against a repeatable run."""
+    without_timing = dict(intervention_named("autotuning").switches)
+    for (name, value), places in _settings(snapshot).items():
+        switch = switch_named(name)
+        wanted = switch.value or without_timing.get(name)
+        if value and wanted is not None and value != wanted and not switch.keeps(value):
+            yield Threat(
+                "repeatable",
+                name,
+                f"{places} sets {name} to {value}",
+                _sentence(switch),
+                _remedy(switch, wanted),
+                switch.source,
+                MAY_BREAK,
+            )
+
+
+def narrow_floats(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
+    """The script computes float32 with all its bits, on every machine."""
+    for (name, value), places in _settings(snapshot).items():
+        if value in _NARROWED.get(name, _NARROW_FORMATS if name.startswith("fp32-") else ()):
+            switch = switch_named(name)
+            yield Threat(
+                "portable",
+                name,
+                f"{places} sets {name} to {value}",
+                f"{_sentence(switch)} Hardware without it gives other bits.",
+                "leave it out where runs on several kinds of GPUs are compared",
+                switch.source,
+                NOTE,
+            )
+
+
+def _settings(snapshot: EnvironmentSnapshot) -> Mapping[tuple[str, str], str]:
+    """Return the places of each setting, by switch and value."""
+    places: dict[tuple[str, str], list[Setting]] = {}
+    for setting in snapshot.settings:
+        places.setdefault((setting.switch, setting.value), []).append(setting)
+    return {key: _places(settings) for key, settings in places.items()}
+
+
+def _places(settings: list[Setting]) -> str:
+    first = f"{settings[0].file}:{settings[0].line}"
+    rest = len(settings) - 1
+    return first if not rest else f"{first}, and {rest} more line{'s' if rest > 1 else ''},"
+
+
+def _sentence(switch: Switch) -> str:
+    return f"{switch.why[:1].upper()}{switch.why[1:]}."
+
+
+def _remedy(switch: Switch, wanted: str) -> str:
+    if switch.value is None:
+        return f"set it to {wanted}"
+    return f"leave it out, or let `samebits run --on-drift restore` set it back to {wanted}"
