@@ -127,8 +127,12 @@ class Override:
         ]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute it."""
+        """Compute it on the current stream of its device: torch makes that the current device."""
         index = device_of(args, kwargs)
+        with torch.cuda.device(index):
+            return self._called(index, args, kwargs)
+
+    def _called(self, index: int, args: Any, kwargs: Any) -> Any:
         if torch._C._cuda_isCurrentStreamCapturing():
             return self._captured(index, args, kwargs)
         self._device.wait(index)
