@@ -42,9 +42,13 @@ def _waiting(change: Callable[..., Any], torch: Any) -> Callable[..., Any]:
     @functools.wraps(change)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            _wait(torch)
+            # While a graph is captured, a new stream becomes part of it only when it waits for another one.
+            waits = _may_wait(torch)
+            if waits:
+                torch.cuda.synchronize()
             changed = change(*args, **kwargs)
-            _wait(torch)  # for the device of the new stream, which may be another one
+            if waits:
+                torch.cuda.synchronize()  # the device of the new stream, which may be another one
         except BaseException as error:
             leave_no_line(error)
             raise
@@ -62,8 +66,9 @@ def _finished(copy: Callable[..., Any], torch: Any) -> Callable[..., Any]:
             return copy(self, *args, **kwargs)
         try:
             copied = copy(self, *args, **kwargs)
-            if self.is_cuda or copied.is_cuda:
-                _wait(torch)
+            on_device = self.is_cuda or getattr(copied, "is_cuda", False)
+            if on_device and _may_wait(torch):
+                torch.cuda.synchronize()
         except BaseException as error:
             leave_no_line(error)
             raise
@@ -72,9 +77,9 @@ def _finished(copy: Callable[..., Any], torch: Any) -> Callable[..., Any]:
     return method
 
 
-def _wait(torch: Any) -> None:
-    if torch.cuda.is_initialized() and not torch.cuda.is_current_stream_capturing():
-        torch.cuda.synchronize()
+def _may_wait(torch: Any) -> bool:
+    """Tell whether a device is in use, and no graph is being captured, within which nothing may wait."""
+    return bool(torch.cuda.is_initialized()) and not torch.cuda.is_current_stream_capturing()
 
 
 SERIAL_STREAMS = Intervention(

@@ -122,8 +122,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int, int) {
 cudaError_t cudaDeviceSynchronize() {
     if (const cudaError_t error = use())
         return error;
-    fake::wait_for_device();
-    return cudaSuccess;
+    return fake::wait_for_device() ? cudaSuccess : fail(cudaErrorStreamCaptureUnsupported);
 }
 
 /* Memory */

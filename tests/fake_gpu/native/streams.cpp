@@ -144,16 +144,25 @@ Stream *stream_of(void *handle) {
     return number <= 2 ? default_stream() : static_cast<Stream *>(handle);
 }
 
-void wait_for_device() {
+static std::vector<Stream *> streams_of_device() {
     std::vector<Stream *> found;
-    {
-        Streams &known = streams();
-        std::lock_guard<std::mutex> lock(known.mutex);
-        found = known.all;
-    }
-    for (Stream *stream : found)
+    Streams &known = streams();
+    std::lock_guard<std::mutex> lock(known.mutex);
+    for (Stream *stream : known.all)
         if (stream->device() == current_device())
+            found.push_back(stream);
+    return found;
+}
+
+bool wait_for_device() {
+    bool is_captured = false;
+    for (Stream *stream : streams_of_device()) {
+        if (stream->captured())
+            is_captured = true;
+        else
             stream->wait();
+    }
+    return !is_captured;
 }
 
 } // namespace fake

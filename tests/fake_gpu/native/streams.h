@@ -83,8 +83,8 @@ void end_capture(const GraphPointer &graph);
 /* The stream of a handle; 0, 1 and 2 are the default stream of the current device. */
 Stream *stream_of(void *handle);
 Stream *make_stream(int priority);
-/* All streams of the current device. */
-void wait_for_device();
+/* All streams of the current device; false if one is captured, which cannot be waited for. */
+bool wait_for_device();
 
 /* The device that calls of this thread are about. */
 int &current_device();

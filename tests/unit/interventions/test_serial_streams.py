@@ -51,6 +51,30 @@ def test_a_stream_has_ended_its_work_when_another_one_goes_on(names, ended):
     assert copied == "True" or not names
 
 
+CAPTURED = """
+import torch
+from samebits.interventions.plan import ActiveInterventions
+
+ActiveInterventions(("serial-streams",)).install()
+x, side, graph = torch.ones(4, device="cuda"), torch.cuda.Stream(), torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    captured = torch.cuda.current_stream()
+    with torch.cuda.stream(side):
+        side.wait_stream(captured)
+        y = x + 1
+    torch.cuda.current_stream().wait_stream(side)
+    z = y * 2
+graph.replay()
+print(z.tolist())
+"""
+
+
+@pytest.mark.gpu
+def test_a_graph_with_two_streams_is_captured():
+    result = subprocess.run([sys.executable, "-c", CAPTURED], capture_output=True, text=True, check=False)
+    assert result.stdout.strip() == "[4.0, 4.0, 4.0, 4.0]", result.stderr
+
+
 def test_it_leaves_nothing_behind_and_the_cpu_alone():
     before = (torch.cuda.set_stream, torch.Tensor.to, torch.Tensor.copy_, "to" in vars(torch.Tensor))
     process = ActiveInterventions(("serial-streams",))
