@@ -53,10 +53,11 @@ def verify(tmp_path, *options):
 
 def test_the_cause_is_found_and_the_change_is_tried(tmp_path):
     found = verify(tmp_path, "--fix", "--budget", "1500")
-    text = json.dumps(found)
     assert found["verdict"] == "different"
-    assert '"stream-order"' in text
-    assert "side.wait_stream(torch.cuda.current_stream())" in text
+    [finding] = found["findings"]
+    assert finding["cause"] == "stream-order"
+    assert finding["remedy"]["confirmed"] is True, finding
+    assert "side.wait_stream(torch.cuda.current_stream())" in json.dumps(finding)
 
 
 def test_with_one_stream_at_a_time_the_runs_are_identical(tmp_path):

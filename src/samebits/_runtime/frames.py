@@ -19,7 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
 from samebits._runtime.package import FOLDER
-from samebits._torch.compiler import COMPILING
+from samebits._torch.compiler import COMPILING, kernel_caches
 from samebits._torch.core import COMPILER_WRAPPERS, ENGINE_FUNCTION
 from samebits.errors import SamebitsWarning
 
@@ -205,7 +205,7 @@ class FrameRanks:
         if filename.startswith("<") and not (shown or PROGRAM.cell_name(filename)):
             return OWN
         path = os.path.realpath(filename)
-        if path.startswith(self._own):
+        if path.startswith(self._own) or filename.startswith(kernel_caches()):
             return OWN
         if self._program and path.startswith(self._program):
             return USER
@@ -396,7 +396,7 @@ def is_of_compiler(frame: FrameType) -> bool:
     below: FrameType | None = frame
     while below is not None:
         name = str(below.f_globals.get("__name__", ""))
-        if name.startswith(COMPILING):
+        if f"{name}.".startswith(COMPILING):
             return True
         if not (_is_own(below) or is_standard(name) or name.partition(".")[0] == "torch"):
             return False

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 GRAPHS = "torch._inductor.output_code"
 """The module of the graphs that inductor compiled."""
-COMPILING = ("torch._inductor", "torch.utils.cpp_extension", "triton")
-"""The beginnings of the names of modules that compile."""
+COMPILING = ("torch._inductor.", "torch.utils.cpp_extension.", "triton.")
+"""The beginnings of the names of modules that compile, with a dot behind each."""
+_TEMPORARY = "/tmp"  # noqa: S108 - the folder itself; asking `tempfile` would write a file there
 _OF_GRAPHS = {"CompiledFxGraph": ("__call__",), "CompiledAOTI": ("__call__",)}
 _PROGRAMS = {
     "StaticModule": ("__call__", "runAsync", "benchmark", "benchmark_individual_ops"),
@@ -95,12 +96,24 @@ def kernel_caches() -> tuple[str, ...]:
     """Return the beginnings of the paths of what inductor and Triton keep.
 
     Inductor writes its folder into the environment when it uses it first (`cache_dir` in
-    `torch/_inductor/runtime/cache_dir_utils.py`, 2.7.1 to 2.15.0).
+    `torch/_inductor/runtime/cache_dir_utils.py`, 2.7.1 to 2.15.0). A folder that holds more is left out: one
+    with the script, the working folder, all temporary files or the user's home in it.
     """
     home = os.environ.get("TRITON_HOME") or os.path.expanduser("~")
     triton = os.environ.get("TRITON_CACHE_DIR") or os.path.join(home, ".triton")
+    script = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+    held = [os.path.abspath(os.path.dirname(script)), _temporary(), os.path.expanduser("~")]
+    with suppress(OSError):  # the working folder was deleted
+        held.append(os.getcwd())
     folders = [os.environ.get("TORCHINDUCTOR_CACHE_DIR"), triton]
-    return tuple(os.path.join(os.path.abspath(folder), "") for folder in folders if folder)
+    beginnings = [os.path.join(os.path.abspath(folder), "") for folder in folders if folder]
+    return tuple(
+        each for each in beginnings if not any(f"{other}{os.sep}".startswith(each) for other in held)
+    )
+
+
+def _temporary() -> str:
+    return os.path.abspath(next(filter(None, map(os.environ.get, ("TMPDIR", "TEMP", "TMP"))), _TEMPORARY))
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,15 @@ def enter_shelter() -> list[Any]:
     return entered
 
 
+def cuda_index_of(value: Any) -> int | None:
+    """Return the number of the GPU that a tensor lies on, unseen by modes and subclasses; None for others."""
+    torch: Any = sys.modules["torch"]
+    if not isinstance(value, torch.Tensor):
+        return None
+    with torch._C.DisableTorchFunction():
+        return int(value.get_device()) if value.is_cuda else None
+
+
 def _has_foreign_dispatch_mode(core: Any) -> bool:
     """Tell whether a dispatch mode other than the one that records ops is on."""
     count = getattr(core, "_len_torch_dispatch_stack", None)

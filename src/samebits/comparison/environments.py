@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Path = tuple[str, ...]
 
+_COMPILED = ("torch", "compiled")
 # The longer a run lasts, the more it has of these.
 _COME_LATER = frozenset(("libraries", "packages", "distributions", "variables", "code", "data"))
 # A switch that only one run has belongs to a library that only one imported, or to another release.
@@ -33,9 +34,7 @@ _KNOWN_TO_BOTH = frozenset(("switches", "torch"))
 _LIBRARIES = ("libraries",)
 _TABLES = frozenset((("variables",), ("switches",), ("torch", "threads"), _LIBRARIES))
 # What a script does decides these: the flags that it sets. And which libraries it loads.
-_OF_A_RUN = frozenset(
-    (("switches",), ("torch", "switches"), ("torch", "default_dtype"), ("torch", "compiled"))
-)
+_OF_A_RUN = frozenset((("switches",), ("torch", "switches"), ("torch", "default_dtype"), _COMPILED))
 # torch tells it only where CUDA is in use; which library was loaded is known without.
 _UNKNOWN_IF_EMPTY = frozenset((("torch", "cudnn"),))
 _LONGEST_VALUE = 80
@@ -265,7 +264,8 @@ def _differing(
                 fact = _difference_at(first, second, path)
                 yield from () if fact is None else (fact,)
         else:
-            both = table[0] in _KNOWN_TO_BOTH or (stopped and table[0] in _COME_LATER)
+            grows = table[0] in _COME_LATER or table == _COMPILED
+            both = (table[0] in _KNOWN_TO_BOTH and table != _COMPILED) or (stopped and grows)
             both = both or (without_run and table == _LIBRARIES)
             yield from _table_differences(first, second, table, both=both)
 

@@ -92,6 +92,7 @@ class Intervention:
         patch: installs its part inside the process.
         obstacle: returns the reason why it is impossible on this machine; empty when it is possible.
         limits: a description of what it does not reach.
+        on_gpu: whether it changes nothing where no GPU is in use.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Intervention:
     patch: Callable[[Replacements], None] | None = None
     obstacle: Callable[[], str] = str
     limits: str = ""
+    on_gpu: bool = False
 
 
 def number_for(*keys: int | str) -> int:

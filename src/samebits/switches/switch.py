@@ -217,6 +217,8 @@ def from_text(value: str, like: Any) -> Any:
     Raises:
         ValueError: this build does not have the choice.
     """
+    if isinstance(like, str):  # also "on" and "-1"
+        return value
     if isinstance(like, tuple):
         first, _, second = value.partition(",")
         return first == "on", not second
@@ -231,6 +233,10 @@ def from_text(value: str, like: Any) -> Any:
         if value not in members:
             raise ValueError(f"expected one of {', '.join(sorted(members))}")
         return members[value]
-    if value == "none" and not isinstance(like, str):
+    return _number(value)
+
+
+def _number(value: str) -> int | str | None:
+    if value == "none":
         return None
-    return int(value) if value.isdecimal() else value
+    return int(value) if re.fullmatch(r"-?\d+", value) else value

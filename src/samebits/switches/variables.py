@@ -314,7 +314,7 @@ GROUPS = (
     _held("NCCL_TUNER_PLUGIN", ANYTHING, When.GROUP, "it chooses algorithm and protocol", _IN_NCCL),
     _held("NCCL_CONF_FILE", ANYTHING, When.GROUP, "it sets other variables of NCCL", _IN_NCCL),
     _held("NCCL_GRAPH_FILE", ANYTHING, When.GROUP, _NCCL, _IN_NCCL),
-    _held("NCCL_PAT_ENABLE", _BIT, When.GROUP, _NCCL, _IN_NCCL),
+    _held("NCCL_PAT_ENABLE", _NUMBER, When.GROUP, _NCCL, _IN_NCCL),
     _held("NCCL_SYM_KERNEL", ANYTHING, When.GROUP, _NCCL, _IN_NCCL),
     _held("NCCL_BUFFSIZE", _NUMBER, When.GROUP, _NCCL, _IN_NCCL),
     _held("NCCL_THREAD_THRESHOLDS", ANYTHING, When.GROUP, _NCCL, _IN_NCCL),

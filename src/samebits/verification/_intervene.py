@@ -13,6 +13,7 @@ from samebits.comparison.results import Confirmation
 from samebits.diagnosis.attribution import attributed, failed_note, unexplained, withdrawn
 from samebits.diagnosis.candidates import every_intervention, likely_interventions, names_used, traces, unable
 from samebits.diagnosis.search import search
+from samebits.environment.snapshot import fact_at
 from samebits.interventions import INTERVENTIONS, why_not, without_implied
 from samebits.recording.settings import RecordingSettings
 from samebits.records.notes import Note, NoteCode
@@ -230,7 +231,7 @@ def intervene(state: State, runner: Runner, pairs: InterventionPairs, *, try_all
         return state
     findings = state.comparison.findings
     acting = traces(findings, state.drawn, pairs.terms.names)
-    possible = _possible(runner.request.interventions)
+    possible = _possible(runner.request.interventions, state.first)
     likely = _able(likely_interventions(findings), possible, acting)
     every = every_intervention(possible, likely) if try_all else ()
     likely += _able((every,), possible, acting)  # before those that can show nothing
@@ -253,9 +254,14 @@ def intervene(state: State, runner: Runner, pairs: InterventionPairs, *, try_all
         state = replace(state, n_identical=state.n_identical + confirmation.identical)
 
 
-def _possible(given: Sequence[str]) -> InterventionSet:
-    """Return the interventions that are possible here and that not every run has already."""
-    return tuple(each.name for each in INTERVENTIONS if each.name not in given and not why_not(each))
+def _possible(given: Sequence[str], run: ScriptRun) -> InterventionSet:
+    """Return the interventions that can act in a run and are possible here, without those that it has."""
+    without_gpu = run.info is not None and fact_at(run.info.environment, "torch", "gpus") == []
+    return tuple(
+        each.name
+        for each in INTERVENTIONS
+        if each.name not in given and not (each.on_gpu and without_gpu) and not why_not(each)
+    )
 
 
 def _able(

@@ -486,3 +486,13 @@ def test_a_comparison_of_runs_names_it_apart_from_the_differences() -> None:
     a, b = data_of({"a": "1"}), data_of({}, unread={"a": "skipped"})
     assert [note.code for note in _environment(a, b)] == [NoteCode.DATA_NOT_COMPARED]
     assert facts_behind(a, b, "aten::mm.default") == ()
+
+
+def test_code_that_only_one_run_generated_is_told_unless_a_run_was_stopped(facts: dict[str, Any]) -> None:
+    more = {**facts, "torch": {**facts["torch"], "compiled": {"1 (forward)": "aa", "2 (forward)": "bb"}}}
+    less = {**facts, "torch": {**facts["torch"], "compiled": {"1 (forward)": "cc"}}}
+    graph = "code that torch.compile generated for graph"
+    assert told(more, less) == [f"{graph} 1 (forward): aa and cc", f"{graph} 2 (forward): bb and none"]
+    stopped = compare_environments(info(more), info(less, status="stopped")).differences
+    assert [each.fact.entry for each in stopped] == ["1 (forward)"]
+    assert told(more, facts) == []  # recorded before there was this fact

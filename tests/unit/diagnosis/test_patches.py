@@ -464,11 +464,61 @@ def test_streams_wait_for_each_other_before_and_after_a_block():
     assert both == first.replace("with torch.cuda.stream(m", f"{before} torch.cuda.stream(m")
 
 
-def test_a_stream_without_a_name_is_left_to_the_user():
-    text = "import torch\nwith torch.cuda.stream(torch.cuda.Stream()):  # <-\n    y = x + 1\n"
-    found = proposal("stream-order", project(main=text), "aten::add")
+def test_nested_blocks_are_left_in_turn():
+    text = """\
+import torch
+with torch.cuda.stream(a):  # <- here
+    with torch.cuda.stream(b):
+        y = x + 1  # last
+"""
+    *_, every = proposal("stream-order", project(main=text), "aten::add").patches
+    assert (
+        text_after(every)
+        == """\
+import torch
+a.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(a):  # <- here
+    b.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(b):
+        y = x + 1  # last
+    torch.cuda.current_stream().wait_stream(b)
+torch.cuda.current_stream().wait_stream(a)
+"""
+    )
+
+
+def test_only_a_wait_of_the_stream_itself_counts():
+    text = """\
+import torch
+torch.cuda.current_stream().wait_stream(a)
+with torch.cuda.stream(streams[0]):  # <- here
+    y = x + 1
+log("no wait_stream here")
+"""
+    patched = text_after(proposal("stream-order", project(main=text), "aten::add").patches[0])
+    assert "streams[0].wait_stream(torch.cuda.current_stream())\nwith" in patched
+    assert "    y = x + 1\ntorch.cuda.current_stream().wait_stream(streams[0])\nlog" in patched
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("with torch.cuda.stream(torch.cuda.Stream()):  # <-\n    y = x + 1\n", "has no name before"),
+        ("with made() as side, torch.cuda.stream(side):  # <-\n    y = x + 1\n", "has no name before"),
+        ("def f(x):\n    with torch.cuda.stream(side):  # <-\n        return x + 1\n", "is left in its last"),
+    ],
+)
+def test_a_block_that_cannot_be_waited_for_is_left_to_the_user(text, why):
+    found = proposal("stream-order", project(main=f"import torch\n{text}"), "aten::add")
     assert found.patches == ()
-    assert "the stream has no name" in " ".join(found.refusals)
+    assert why in " ".join(found.refusals)
+
+
+def test_the_waits_of_a_file_without_its_last_line_end_are_python():
+    text = "from torch.cuda import stream\nwith stream(side):  # <-\n    y = x + 1"
+    patched = text_after(proposal("stream-order", project(main=text), "aten::add").patches[0])
+    assert "import torch\n" in patched
+    assert patched.rstrip().endswith("    y = x + 1\ntorch.cuda.current_stream().wait_stream(side)")
 
 
 def test_several_origins_are_patched_together():

@@ -35,6 +35,16 @@ with side:
     for _ in range(5):
         y = x + 1
 print(side.query())
+torch.cuda.synchronize()
+torch.accelerator.set_stream(side)
+for _ in range(5):
+    y = x + 1
+torch.accelerator.set_stream(torch.cuda.default_stream())
+print(side.query())
+kept = torch.zeros(1024, 1024).pin_memory()
+torch.cuda.synchronize()
+kept.copy_(x + 2, non_blocking=True)
+print(kept.sum().item() == 3 * 1024 * 1024)
 """
 
 
@@ -46,9 +56,55 @@ def test_a_stream_has_ended_its_work_when_another_one_goes_on(names, ended):
         env={**os.environ, "FAKE_GPU_DELAY": "2000"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    first, copied, entered = result.stdout.split() or (result.stderr,) * 3
-    assert (first, entered) == (ended, ended)
+    first, copied, *others = result.stdout.split() or (result.stderr,) * 5
+    assert [first, *others] == [ended] * 4
     assert copied == "True" or not names
+
+
+SECOND = """
+import torch
+from samebits.interventions.plan import ActiveInterventions
+
+ActiveInterventions(("serial-streams",)).install()
+x = torch.ones(1024, 1024, device="cuda:1")
+print(torch.cuda.current_device(), (x + 1).to("cpu", non_blocking=True).sum().item() / 2**20)
+"""
+
+
+@pytest.mark.gpu
+def test_a_copy_from_another_gpu_is_waited_for():
+    if torch.cuda.device_count() < 2 and not hasattr(torch, "_fake_gpu"):
+        pytest.skip("there is one GPU")
+    result = subprocess.run(
+        [sys.executable, "-c", SECOND],
+        env={**os.environ, "FAKE_GPU_DELAY": "20000", "FAKE_GPU_COUNT": "2"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.stdout.strip() == "0 2.0", result.stderr
+
+
+SUBCLASS = """
+import torch
+from samebits.interventions.plan import ActiveInterventions
+
+seen = []
+
+class Only(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        seen.append(function.__name__)
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+made = torch.ones(2).as_subclass(Only)
+ActiveInterventions(("serial-streams",)).install()
+made.to(torch.float64)
+print(seen)
+"""
+
+
+def test_a_subclass_of_tensor_sees_nothing_but_the_copy():
+    result = subprocess.run([sys.executable, "-c", SUBCLASS], capture_output=True, text=True, check=False)
+    assert result.stdout.strip() == "['to']", result.stderr
 
 
 CAPTURED = """

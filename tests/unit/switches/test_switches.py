@@ -15,11 +15,12 @@ import torch
 
 from samebits._runtime.address_layout import can_fix_layout
 from samebits._runtime.imports import PostImport
+from samebits._torch.compiler import has_config_entry
 from samebits._torch.core import COMPILER_CONFIG
 from samebits.determinism._drift import DriftWatch
 from samebits.determinism.activation import Activation
 from samebits.errors import SamebitsError
-from samebits.switches._compiler import CompilerFlag
+from samebits.switches._compiler import COMPILER, CompilerFlag
 from samebits.switches.startup import HashSeed
 from samebits.switches.switch import Control, When
 from samebits.switches.table import TABLE, environment_for, holds_layout, switch_named, wanted_by
@@ -349,6 +350,35 @@ def test_the_page_shows_the_table():
         ]
         for s in TABLE
     ]
+
+
+@pytest.mark.parametrize("switch", COMPILER, ids=lambda s: s.name)
+def test_a_setting_of_the_compiler_keeps_its_type(switch):
+    """Inductor compares numbers, and hands words to the C++ compiler."""
+    present(switch)
+    config = importlib.import_module(COMPILER_CONFIG)
+    name = next(name for name in switch.handle.names if has_config_entry(config, name))
+    before = getattr(config, name)
+    text = switch.handle.read()
+    try:
+        switch.handle.write(another(switch, text))
+        switch.handle.write(text)
+        after = getattr(config, name)
+        assert (type(after), after) == (type(before), before)
+    finally:
+        setattr(config, name, before)
+
+
+def test_a_word_of_the_compiler_that_reads_like_a_flag_stays_a_word():
+    switch = switch_named("inductor-cpp-enable-floating-point-contract-flag")
+    config = importlib.import_module(COMPILER_CONFIG)
+    before = config.cpp.enable_floating_point_contract_flag
+    try:
+        for word in ("on", "fast", "off"):
+            switch.handle.write(word)
+            assert config.cpp.enable_floating_point_contract_flag == word
+    finally:
+        config.cpp.enable_floating_point_contract_flag = before
 
 
 def test_a_deprecated_name_of_an_entry_is_not_read(monkeypatch):

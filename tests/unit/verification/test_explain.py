@@ -58,6 +58,15 @@ def test_the_intervention_that_the_evidence_suggests_is_confirmed_by_one_pair(tm
     assert (found.remedy.trial.of, found.remedy.trial.pairs) == ("pins", 1)
 
 
+@pytest.mark.parametrize(("gpus", "tried"), [([], False), ([{"name": "NVIDIA H200"}], True)])
+def test_streams_are_tried_where_a_gpu_was_in_use(tmp_path, gpus, tried):
+    (tmp_path / "train.py").write_text("x = x.to(device, non_blocking=True)\n")
+    info = {"environment": {"torch": {"gpus": gpus}}}
+    made = world(finding(origin_kind="kernel"), infos={"run-1": info})
+    explained(tmp_path, made)
+    assert (("serial-streams",) in interventions(made)) is tried
+
+
 def test_what_may_agree_by_chance_takes_three_pairs(tmp_path):
     made = world(finding(origin_kind="outside"), {"hash-seed"})
     found, _ = explained(tmp_path, made)

@@ -43,6 +43,26 @@ def settings(tmp_path, text):
         ("torch._inductor.config.benchmark_fusion = True", [("inductor-benchmark-fusion", "on")]),
         ("torch.set_num_threads(n)", [("threads", "")]),
         ("x = cudnn.benchmark", []),
+        ("cudnn.benchmark, cudnn.deterministic = True, False",
+         [("cudnn-benchmark", "on"), ("cudnn-deterministic", "off")]),
+        ("cudnn.benchmark: bool = True", [("cudnn-benchmark", "on")]),
+        ("setattr(cudnn, 'benchmark', True)", [("cudnn-benchmark", "on")]),
+        ("os.environ.update({'NCCL_ALGO': 'Tree'}, NCCL_PROTO='LL')",
+         [("NCCL_PROTO", "LL"), ("NCCL_ALGO", "Tree")]),
+        ("os.putenv('NCCL_ALGO', 'Tree')", [("NCCL_ALGO", "Tree")]),
+        ("cudnn.flags(True, True)", [("cudnn-enabled", "on"), ("cudnn-benchmark", "on")]),
+        ("with torch._inductor.config.patch(max_autotune=True): pass", [("inductor-max-autotune", "on")]),
+        ("torch._inductor.config.patch({'max_autotune': 1})", [("inductor-max-autotune", "on")]),
+        ("m = torch.compile(m, options=dict(max_autotune=True))", [("inductor-max-autotune", "on")]),
+        ("m = torch.compile(m, options={'max-autotune': True})", [("inductor-max-autotune", "on")]),
+        ("torch._inductor.config.triton.multi_kernel = False", [("inductor-triton-multi-kernel", "0")]),
+        ("torch.use_deterministic_algorithms(warn_only=False, mode=True)",
+         [("deterministic-algorithms", "on")]),
+        ("m = torch.compile(m, mode='max-autotune', backend='eager')", []),
+        ("import re\nre.compile('x', mode='max-autotune')", []),
+        ("torch.set_num_threads(0x" + "f" * 4000 + ")", [("threads", "")]),
+        ("os.environ[0x" + "f" * 4000 + "] = 1", []),
+        ("os.environ.update(**given)", []),
     ],
 )  # fmt: skip
 def test_what_a_line_sets(tmp_path, text, found):
@@ -57,7 +77,7 @@ def test_the_modules_beside_the_script_are_read_too(tmp_path):
     assert settings_in(files, tmp_path) == (Setting("cudnn-benchmark", "on", "parts/fast.py", 3),)
 
 
-@pytest.mark.parametrize("text", ["def (", "\0", "x = '\udcff'"])
+@pytest.mark.parametrize("text", ["def (", "\0", "x = '\udcff'", "# coding: rot13\n", "# coding: none\n"])
 def test_a_file_that_cannot_be_read_sets_nothing(tmp_path, text):
     (tmp_path / "train.py").write_bytes(text.encode(errors="surrogateescape"))
     assert settings_in([tmp_path / "train.py", tmp_path / "none.py"], tmp_path) == ()

@@ -77,5 +77,5 @@ def _sentence(switch: Switch) -> str:
 
 def _remedy(switch: Switch, wanted: str) -> str:
     if switch.value is None:
-        return f"set it to {wanted}"
+        return f"leave it out, or set it to {wanted}"
     return f"leave it out, or let `samebits run --on-drift restore` set it back to {wanted}"
