@@ -18,6 +18,7 @@ GRAPHS = "torch._inductor.output_code"
 """The module of the graphs that inductor compiled."""
 COMPILING = ("torch._inductor.", "torch.utils.cpp_extension.", "triton.")
 """The beginnings of the names of modules that compile, with a dot behind each."""
+_KEEPING = ("torch._inductor", "triton")
 _TEMPORARY = "/tmp"  # noqa: S108 - the folder itself; asking `tempfile` would write a file there
 _OF_GRAPHS = {"CompiledFxGraph": ("__call__",), "CompiledAOTI": ("__call__",)}
 _PROGRAMS = {
@@ -97,8 +98,11 @@ def kernel_caches() -> tuple[str, ...]:
 
     Inductor writes its folder into the environment when it uses it first (`cache_dir` in
     `torch/_inductor/runtime/cache_dir_utils.py`, 2.7.1 to 2.15.0). A folder that holds more is left out: one
-    with the script, the working folder, all temporary files or the user's home in it.
+    with the script, the working folder, all temporary files or the user's home in it. Nothing is kept as long
+    as neither is imported.
     """
+    if not any(name in sys.modules for name in _KEEPING):
+        return ()
     home = os.environ.get("TRITON_HOME") or os.path.expanduser("~")
     triton = os.environ.get("TRITON_CACHE_DIR") or os.path.join(home, ".triton")
     script = getattr(sys.modules.get("__main__"), "__file__", None) or ""

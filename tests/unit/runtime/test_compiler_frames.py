@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 
@@ -41,6 +42,7 @@ def test_whose_call_is_that_of_a_compiler(module, expected):
 @pytest.fixture
 def caches(monkeypatch, tmp_path):
     """Set the variables of the caches, in a script's own folder, and return the caches then."""
+    importlib.import_module("torch._inductor")  # which keeps something from then on
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     monkeypatch.setattr(
