@@ -13,7 +13,7 @@ from samebits.cli.terminal import style_of, write
 from samebits.commands.doctor.checks import examine
 from samebits.commands.doctor.collect import collect
 from samebits.commands.doctor.imports import imported_packages, is_parsed, own_modules, started_file
-from samebits.commands.doctor.settings import settings_in
+from samebits.commands.doctor.script_settings import settings_in
 from samebits.commands.doctor.threat import BREAKS, PROMISES
 from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL
 from samebits.report import doctor as report

@@ -9,8 +9,9 @@ from snapshot_builder import healthy
 from samebits.commands.doctor.checks import examine
 from samebits.commands.doctor.environment import Setting
 from samebits.commands.doctor.imports import own_modules
-from samebits.commands.doctor.settings import settings_in
+from samebits.commands.doctor.script_settings import settings_in
 from samebits.switches.spellings import ENVIRON, switches_by_spelling
+from samebits.switches.table import switch_named
 
 HEAD = "import os\nimport torch\nfrom torch.backends import cudnn\n"
 
@@ -94,7 +95,7 @@ def threats(*found):
 def test_a_setting_against_the_promise_is_told_with_its_lines():
     on = [Setting("cudnn-benchmark", "on", "train.py", line) for line in (3, 9)]
     [threat] = threats(*on).values()
-    assert threat.found == "train.py:3, and 1 more line, sets cudnn-benchmark to on"
+    assert threat.found == "train.py:3 and 1 more line set cudnn-benchmark to on"
     assert threat.level == "may break"
     assert "back to off" in threat.remedy
 
@@ -116,6 +117,16 @@ def test_a_setting_against_the_promise_is_told_with_its_lines():
 )
 def test_which_promise_a_setting_threatens(name, value, promises):
     assert [promise for promise, _ in threats(Setting(name, value, "train.py", 1))] == promises
+
+
+@pytest.mark.parametrize(
+    ("name", "narrow"), [("matmul-precision", "high"), ("cudnn-allow-tf32", "on"), ("fp32-cudnn", "tf32")]
+)
+def test_what_is_advised_against_narrow_floats_is_not_narrow(name, narrow):
+    [threat] = threats(Setting(name, narrow, "train.py", 1)).values()
+    advised = threat.remedy.split()[3]
+    assert switch_named(name).handle.problem(advised) == ""
+    assert threats(Setting(name, advised, "train.py", 1)) == {}
 
 
 def test_every_name_that_a_script_may_write_is_one_of_torch():

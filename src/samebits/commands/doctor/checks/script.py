@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from samebits.commands.doctor.environment import EnvironmentSnapshot, Setting
     from samebits.switches.switch import Switch
 
-# Float32 with fewer bits, on hardware that can: the values of the switches of precision that allow it.
+# The values of the switches of precision with which float32 has fewer bits, on hardware that can do so, and
+# the value with which it has all.
 _NARROWED = {
-    "matmul-precision": ("high", "medium"),
-    "matmul-allow-tf32": ("on",),
-    "cudnn-allow-tf32": ("on",),
+    "matmul-precision": (("high", "medium"), "highest"),
+    "matmul-allow-tf32": (("on",), "off"),
+    "cudnn-allow-tf32": (("on",), "off"),
 }
-_NARROW_FORMATS = ("tf32", "bf16", "bfx9")
+_NARROW_FORMATS = (("tf32", "bf16", "bfx9"), "ieee")
 
 
 def settings_against_repeating(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
@@ -33,7 +34,7 @@ def settings_against_repeating(snapshot: EnvironmentSnapshot) -> Iterable[Threat
             yield Threat(
                 "repeatable",
                 name,
-                f"{places} sets {name} to {value}",
+                f"{places} {name} to {value}",
                 _sentence(switch),
                 _remedy(switch, wanted),
                 switch.source,
@@ -44,21 +45,22 @@ def settings_against_repeating(snapshot: EnvironmentSnapshot) -> Iterable[Threat
 def narrow_floats(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
     """The script computes float32 with all its bits, on every machine."""
     for (name, value), places in _settings(snapshot).items():
-        if value in _NARROWED.get(name, _NARROW_FORMATS if name.startswith("fp32-") else ()):
+        narrow, full = _NARROWED.get(name, _NARROW_FORMATS if name.startswith("fp32-") else ((), ""))
+        if value in narrow:
             switch = switch_named(name)
             yield Threat(
                 "portable",
                 name,
-                f"{places} sets {name} to {value}",
+                f"{places} {name} to {value}",
                 f"{_sentence(switch)} Hardware without it gives other bits.",
-                "leave it out where runs on several kinds of GPUs are compared",
+                f"set it to {full} where runs on several kinds of GPUs are compared",
                 switch.source,
                 NOTE,
             )
 
 
 def _settings(snapshot: EnvironmentSnapshot) -> Mapping[tuple[str, str], str]:
-    """Return the places of each setting, by switch and value."""
+    """Return which lines make each setting, by switch and value: `train.py:3 sets`."""
     places: dict[tuple[str, str], list[Setting]] = {}
     for setting in snapshot.settings:
         places.setdefault((setting.switch, setting.value), []).append(setting)
@@ -66,9 +68,8 @@ def _settings(snapshot: EnvironmentSnapshot) -> Mapping[tuple[str, str], str]:
 
 
 def _places(settings: list[Setting]) -> str:
-    first = f"{settings[0].file}:{settings[0].line}"
-    rest = len(settings) - 1
-    return first if not rest else f"{first}, and {rest} more line{'s' if rest > 1 else ''},"
+    first, rest = f"{settings[0].file}:{settings[0].line}", len(settings) - 1
+    return f"{first} and {rest} more line{'s' if rest > 1 else ''} set" if rest else f"{first} sets"
 
 
 def _sentence(switch: Switch) -> str:

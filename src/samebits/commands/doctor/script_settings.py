@@ -105,9 +105,9 @@ def _called(syntax: Syntax, call: ast.Call) -> Iterator[Write]:
     if name in (f"{ENVIRON}.setdefault", "os.putenv") and len(call.args) > 1:
         yield _prefixed(ENVIRON, first), call.args[1]
     elif name == f"{ENVIRON}.update":
-        yield from _entries(ENVIRON, call)
+        yield from _entries(ENVIRON, call.args, call.keywords)
     elif name == f"{COMPILER_CONFIG}.patch":
-        yield from _entries(COMPILER_CONFIG, call)
+        yield from _entries(COMPILER_CONFIG, call.args, call.keywords)
         if len(call.args) > 1:
             yield _prefixed(COMPILER_CONFIG, first), call.args[1]
     elif name == f"{_CUDNN}.flags":
@@ -132,12 +132,17 @@ def _argument(call: ast.Call) -> ast.expr | None:
     return ast.Constant(value="warn") if only_warns and literal_value(given) is True else given
 
 
-def _entries(owner: str, call: ast.Call) -> Iterator[Write]:
-    """Yield the entries that a call is given by keywords, or in dictionaries."""
-    yield from ((f"{owner}.{word.arg}", word.value) for word in call.keywords if word.arg)
-    for given in (*call.args, *(word.value for word in call.keywords if not word.arg)):
-        if isinstance(given, ast.Dict):
-            pairs = zip(given.keys, given.values, strict=True)
+def _entries(owner: str, given: Iterable[ast.expr], words: Iterable[ast.keyword]) -> Iterator[Write]:
+    """Yield the entries that are given by keywords, or in dictionaries."""
+    unpacked = []
+    for word in words:
+        if word.arg:
+            yield f"{owner}.{word.arg}", word.value
+        else:
+            unpacked.append(word.value)
+    for each in (*given, *unpacked):
+        if isinstance(each, ast.Dict):
+            pairs = zip(each.keys, each.values, strict=True)
             yield from ((_prefixed(owner, key), value) for key, value in pairs)
 
 
@@ -148,11 +153,8 @@ def _compiled(syntax: Syntax, call: ast.Call) -> Iterator[Write]:
         return
     if mode is not None and str(literal_value(mode.value)).startswith(_TUNED):
         yield f"{COMPILER_CONFIG}.max_autotune", _ON
-    given = options.value if options is not None else None
-    if isinstance(given, ast.Dict):
-        entries = _entries(COMPILER_CONFIG, ast.Call(func=call.func, args=[given], keywords=[]))
-    elif isinstance(given, ast.Call) and syntax.name(given.func) == "builtins.dict":
-        entries = _entries(COMPILER_CONFIG, given)
-    else:
-        return
-    yield from ((entry.replace("-", "_"), value) for entry, value in entries)
+    given = None if options is None else options.value
+    is_made = isinstance(given, ast.Call) and syntax.name(given.func) == "builtins.dict"
+    words = given.keywords if isinstance(given, ast.Call) and is_made else []
+    for entry, value in _entries(COMPILER_CONFIG, [] if given is None else [given], words):
+        yield entry.replace("-", "_"), value
