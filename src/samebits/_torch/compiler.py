@@ -18,6 +18,7 @@ GRAPHS = "torch._inductor.output_code"
 """The module of the graphs that inductor compiled."""
 COMPILING = ("torch._inductor.", "torch.utils.cpp_extension.", "triton.")
 """The beginnings of the names of modules that compile, with a dot behind each."""
+_KERNELS = "torch._inductor.runtime.triton_heuristics"
 _KEEPING = ("torch._inductor", "triton")
 _TEMPORARY = "/tmp"  # noqa: S108 - the folder itself; asking `tempfile` would write a file there
 _OF_GRAPHS = {"CompiledFxGraph": ("__call__",), "CompiledAOTI": ("__call__",)}
@@ -97,9 +98,9 @@ def kernel_caches() -> tuple[str, ...]:
     """Return the beginnings of the paths of what inductor and Triton keep.
 
     Inductor writes its folder into the environment when it uses it first (`cache_dir` in
-    `torch/_inductor/runtime/cache_dir_utils.py`, 2.7.1 to 2.15.0). A folder that holds more is left out: one
-    with the script, the working folder, all temporary files or the user's home in it. Nothing is kept as long
-    as neither is imported.
+    `torch/_inductor/runtime/cache_dir_utils.py`, 2.13.0 and 2.15.0). A folder that holds more is left out:
+    one with the script, the working folder, all temporary files or the user's home in it. Nothing is kept as
+    long as neither is imported.
     """
     if not any(name in sys.modules for name in _KEEPING):
         return ()
@@ -141,13 +142,14 @@ def loaded_graphs() -> list[LoadedGraph]:
     """
     cache: Any = getattr(sys.modules.get("torch._inductor.codecache"), "PyCodeCache", None)
     modules = [module for module in getattr(cache, "modules", ()) if hasattr(module, "call")]
-    return [LoadedGraph(str(module.__file__), _chosen(vars(module))) for module in modules]
+    return [LoadedGraph(getattr(module, "__file__", "") or "", _chosen(vars(module))) for module in modules]
 
 
 def _chosen(names: Mapping[str, Any]) -> dict[str, str]:
     chosen = {}
     for name, kernel in names.items():
-        launchers = getattr(kernel, "launchers", None)
+        is_kernel = type(kernel).__module__ == _KERNELS  # whatever else is there is not asked
+        launchers = getattr(kernel, "launchers", None) if is_kernel else None
         if isinstance(launchers, list) and len(launchers) == 1:
             configuration = getattr(launchers[0], "config", "")
             chosen[name] = f"{configuration} ({str(getattr(launchers[0], 'cache_hash', ''))[:16]})"

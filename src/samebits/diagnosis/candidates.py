@@ -49,7 +49,7 @@ _CONCURRENT = (
     r"^(threading|concurrent|multiprocessing|asyncio|queue|joblib)\b|torch\.multiprocessing|"
     r"(Thread|Process|Pool|Queue|Pipe)$|=num_workers$"
 )
-_BESIDE = r"torch\.(cuda\.|accelerator\.)?((Ex\w+)?Stream|stream|set_stream)$|=non_blocking$"
+_BESIDE = r"torch\.(cuda|accelerator)\.(Stream|ExternalStream|stream|set_stream)$|=non_blocking$"
 _PROCESSES = r"^multiprocessing\b|torch\.multiprocessing|share_memory|os\.fork$"
 _CLOCKS = (
     r"^(time|datetime|timeit|sched)\b|\.(time|now|today|elapsed_time|monotonic|perf_counter)$|"

@@ -37,7 +37,7 @@ def _serialize(replacements: Replacements, torch: Any) -> None:
     )
     for owner, name in changes:
         change = getattr(owner, name, None)
-        if change is not None:  # a stream is no context manager in torch before 2.7
+        if change is not None:  # not every release has all of them
             replacements.patches.set(owner, name, _waiting(change, wait))
     for name in _COPIES:
         replacements.patches.set(torch.Tensor, name, _finished(getattr(torch.Tensor, name), wait, torch))
@@ -112,7 +112,7 @@ SERIAL_STREAMS = Intervention(
     "with one CUDA stream at work at a time, and copies that wait",
     environment=(("CUDA_LAUNCH_BLOCKING", "1"),),
     patch=serialize_streams,
-    limits="copies that C++ code starts on streams of its own, also those entered as `torch.Stream`; what a "
-    "captured graph does",
+    limits="copies that C++ code starts on streams of its own, also those entered as `torch.Stream`; copies "
+    "in compiled code; what a captured graph does",
     on_gpu=True,
 )

@@ -21,6 +21,22 @@ def call(args):
 """
 
 
+class Kernel:
+    """A kernel of inductor, by the name of its module."""
+
+    __module__ = "torch._inductor.runtime.triton_heuristics"
+
+    def __init__(self, launchers):
+        self.launchers = launchers
+
+
+class Unasked:
+    """Something else in a generated module: whoever asks it ends the user's run."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+
 @pytest.fixture
 def loaded(monkeypatch, tmp_path):
     """Load graphs: the texts of their files, and the names in their modules."""
@@ -60,8 +76,8 @@ def test_other_code_has_another_digest(loaded, change):
 
 def test_a_kernel_that_ran_tells_what_was_chosen_for_it(loaded):
     launcher = SimpleNamespace(config="XBLOCK: 64, num_warps: 4", cache_hash="A" * 52)
-    ran, waiting = SimpleNamespace(launchers=[launcher]), SimpleNamespace(launchers=[])
-    loaded(CODE, triton_poi_fused_0=ran, triton_red_fused_1=waiting)
+    ran, waiting = Kernel([launcher]), Kernel([])
+    loaded(CODE, triton_poi_fused_0=ran, triton_red_fused_1=waiting, aten=Unasked())
     facts = collect_generated_code()
     assert set(facts) == {"1 (forward)", "1 (forward), triton_poi_fused_0"}
     assert facts["1 (forward), triton_poi_fused_0"] == f"XBLOCK: 64, num_warps: 4 ({'A' * 16})"

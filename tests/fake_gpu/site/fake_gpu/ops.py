@@ -127,7 +127,7 @@ class Override:
         ]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute it on the current stream of its device: torch makes that the current device."""
+        """Compute it with its device as the current one, as a kernel of torch does."""
         index = device_of(args, kwargs)
         with torch.cuda.device(index):
             return self._called(index, args, kwargs)
