@@ -39,7 +39,7 @@ class HostKernels(CudaKernels):
 
     def __init__(self, library: Path, *, is_reversed: bool = False, most_blocks: int = 3) -> None:
         self.capability, self.most_shared = (9, 0), SHARED_OF_AN_H200
-        self._most_blocks = most_blocks
+        self._most_blocks, self.processors = most_blocks, 4
         self._library, self._is_reversed = ctypes.CDLL(str(library)), is_reversed
         self.launched: Counter[str] = Counter()
 
@@ -51,7 +51,7 @@ class HostKernels(CudaKernels):
         threads, shared = block
         self._library.call_kernel(
             self._library[f"host_{name}"],
-            (ctypes.c_uint * 3)(*grid, 1),
+            (ctypes.c_uint * 3)(*grid),
             ctypes.c_uint(threads),
             ctypes.c_size_t(shared),
             ctypes.c_int(self._is_reversed),

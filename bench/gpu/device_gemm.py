@@ -89,7 +89,7 @@ class _Product(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("a", "b", "c")),
-        *((name, ctypes.c_longlong) for name in ("a_line", "b_line")),
+        *((name, ctypes.c_longlong) for name in ("a_line", "b_line", "a_batch", "b_batch", "c_batch")),
         *((name, ctypes.c_int) for name in ("m", "n", "k", "blocks_each")),
     )
 
@@ -142,7 +142,7 @@ class Gemm:
         lines = (a.stride(0 if self._along_k[0] else 1), b.stride(1 if self._along_k[1] else 0))
         addresses = (a.data_ptr(), b.data_ptr(), target.data_ptr())
         grid = (-(-n // self._variant.columns), -(-m // self._variant.rows), -(-blocks // each))
-        product = _Product(*addresses, *lines, m, n, k, each)
+        product = _Product(*addresses, *lines, 0, 0, 0, m, n, k, each)
         self._tile.launch(grid, self._variant.threads, [product], self._shared)
         if apart:
             self._add_chains(target, out, blocks)

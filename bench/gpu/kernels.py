@@ -1,6 +1,6 @@
 """All kernels for a GPU in one run: do they give the CPU's bits, and how fast are they?
 
-    python bench/gpu/kernels.py --out DIR [--seconds N] [--parts scalar,digest,gemm]
+    python bench/gpu/kernels.py --out DIR [--seconds N] [--parts scalar,digest,gemm,conv]
                                 [--exhaustive exp,log] [--sanitize]
 
 Each part is a program of its own with a time limit, so that none takes another with it. Its rows are in
@@ -27,8 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = {"scalar": "scalar_math.py", "digest": "digests.py", "gemm": "products.py"}
-LIMITS = {"scalar": 45, "digest": 45, "gemm": 60}
+PROGRAMS = {
+    "scalar": "scalar_math.py",
+    "digest": "digests.py",
+    "gemm": "products.py",
+    "conv": "convolutions.py",
+}
+LIMITS = {"scalar": 45, "digest": 45, "gemm": 60, "conv": 45}
 SANITIZER_SECONDS = 120
 EXHAUSTIVE_SECONDS = 15
 SHOWN_VARIANTS = 3
@@ -124,12 +129,26 @@ def gemm_summary(rows: Rows) -> Rows:
     return [{key: value for key, value in row.items() if key != "kind"} for row in lines]
 
 
-SUMMARIES = {"scalar": scalar_summary, "digest": digest_summary, "gemm": gemm_summary}
+def conv_summary(rows: Rows) -> Rows:
+    """Return the checks together, and all speeds."""
+    checks = [row for row in rows if row["kind"] == "check"]
+    wrong = sum(row["other_bits"] for row in checks)
+    lines: Rows = [{"what": f"{len(checks)} checks with the CPU", "part": "all", "other_bits": wrong}]
+    return lines + [
+        {key: value for key, value in row.items() if key != "kind"} for row in rows if row["kind"] == "speed"
+    ]
+
+
+SUMMARIES = {"scalar": scalar_summary, "digest": digest_summary, "gemm": gemm_summary, "conv": conv_summary}
 
 
 def sanitize(folder: Path) -> Rows:
     """Run a small case of each kernel under compute-sanitizer, all side by side."""
-    cases = [(kernel, tool) for kernel in ("digest", "gemm", "scalar") for tool in ("memcheck", "racecheck")]
+    cases = [
+        (kernel, tool)
+        for kernel in ("digest", "gemm", "conv", "scalar")
+        for tool in ("memcheck", "racecheck")
+    ]
     with ThreadPoolExecutor(len(cases)) as pool:
         return list(pool.map(lambda case: _sanitize_one(folder, *case), cases))
 
@@ -151,7 +170,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")
-    parser.add_argument("--seconds", type=float, default=100, help="for all parts together")
+    parser.add_argument("--seconds", type=float, default=145, help="for all parts together")
     parser.add_argument("--parts", default=",".join(PROGRAMS), help="which, separated by commas")
     parser.add_argument(
         "--exhaustive", default="", help="passed on to scalar_math.py, with 15 s for each function"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 
 import torch
+from convolutions import CHECKED, ours
 from device_digest import VARIANTS, digest_on_device, kernels
 from device_gemm import Gemm, Totals, Variant
 from scalar_math import compare, sample
@@ -49,7 +50,16 @@ def scalar_case() -> int:
     return sum(compare(unary(name, x.cuda()), unary(name, x)).mismatches > 0 for name in names)
 
 
-CASES = {"digest": digest_case, "gemm": gemm_case, "scalar": scalar_case}
+def conv_case() -> int:
+    """Return how many parts of convolutions have other bits."""
+    return sum(
+        not torch.equal(job(), ours(case, case.tensors("cuda"))[what]().cpu())
+        for case in CHECKED
+        for what, job in ours(case, case.tensors("cpu")).items()
+    )
+
+
+CASES = {"digest": digest_case, "gemm": gemm_case, "conv": conv_case, "scalar": scalar_case}
 
 
 def main() -> None:

@@ -1,21 +1,15 @@
-/* Products of float32 matrices in the order of docs/reference/portable-numerics.md ("Contractions"): a chain of fused
- * multiply-adds for each 128 consecutive k, chains added in ascending order. gemm.cu and the host build of the tests
- * include it.
+/* Products of float32 matrices, tile by tile: c[m][n] = sum over k of a[m][k] b[k][n], for each matrix of a batch. gemm.cu
+ * and the host build of the tests include it.
  *
- * c[m][n] = sum over k of a[m][k] b[k][n]; c is row-major. Operands have any strides of which one is 1: a_line is the
- * distance of rows of a if its k is contiguous (A_ALONG_K 1), else the distance of its k; b_line is the distance of
- * rows of b if its n is contiguous (B_ALONG_K 0), else the distance of its columns.
- *
- * A thread block computes a tile of c, a warp a part of it, a thread LINES x 8 of that, in pieces of 4 x 4. A thread has
- * two numbers for each of its outputs, the chain and the total; TOTALS says where the totals are. GROUP rows of tiles
- * are computed side by side, so that thread blocks that run at the same time share what they read.
+ * c is row-major. Operands have any strides of which one is 1: a_line is the distance of rows of a if its k is contiguous
+ * (A_ALONG_K 1), else the distance of its k; b_line is the distance of rows of b if its n is contiguous (B_ALONG_K 0),
+ * else the distance of its columns. GROUP rows of tiles are computed side by side, so that thread blocks that run at the
+ * same time share what they read.
  */
 #ifndef SAMEBITS_CUDA_GEMM_BODY_H
 #define SAMEBITS_CUDA_GEMM_BODY_H
 
-#include <stdint.h>
-
-#define GEMM_K_BLOCK 128 /* SBP_K_BLOCK */
+#include "gemm_tile.h"
 
 #ifndef GEMM_MIN_BLOCKS
 #define GEMM_MIN_BLOCKS 1
@@ -27,62 +21,14 @@
 #define GEMM_GROUP 1
 #endif
 
-enum { TOTALS_IN_REGISTERS, TOTALS_IN_SHARED, TOTALS_APART /* each chain goes to memory; gemm_add_chains adds them */ };
-
 typedef struct {
     const float *a, *b;
-    float *c; /* TOTALS_APART: chains, m x n for each block of k */
+    float *c; /* TOTALS_APART: chains, (blocks of k, m, n) for each matrix of the batch */
     int64_t a_line, b_line;
+    int64_t a_batch, b_batch, c_batch; /* from one matrix of the batch to the next */
     int m, n, k;
-    int blocks_each; /* blocks of k that each blockIdx.z takes */
+    int blocks_each; /* blocks of k that each thread block takes; the shares of a product are side by side in z */
 } gemm_product;
-
-#ifdef SAMEBITS_CUDA_HOST_GRID_H
-static inline void gemm_copy(float *to, const float *from, bool is_inside) { *to = is_inside ? *from : 0.0f; }
-static inline void gemm_copy_1(float *to, const float *from) { *to = *from; }
-static inline void gemm_copy_4(float *to, const float *from) { memcpy(to, from, 16); }
-static inline void gemm_commit() {}
-template <int PENDING> static inline void gemm_wait() {}
-#define GEMM_SHARED(name) float *name = (float *)(((uintptr_t)host_dynamic.data() + 15) & ~(uintptr_t)15)
-#else
-/* Asynchronous copies into shared memory; what is not inside is zeros, and its address is not read. */
-static __device__ __forceinline__ void gemm_copy(float *to, const float *from, bool is_inside) {
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    const int n_bytes = is_inside ? 4 : 0;
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(n_bytes) : "memory");
-}
-static __device__ __forceinline__ void gemm_copy_1(float *to, const float *from) {
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at), "l"(from) : "memory");
-}
-static __device__ __forceinline__ void gemm_copy_4(float *to, const float *from) {
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
-}
-static __device__ __forceinline__ void gemm_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int PENDING> static __device__ __forceinline__ void gemm_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-}
-#define GEMM_SHARED(name)                                                                                              \
-    extern __shared__ float4 gemm_shared[];                                                                            \
-    float *name = (float *)gemm_shared
-#endif
-
-/* How a kernel is made. A warp has 8 x 4 threads: 32 x 16 for each piece of a thread. */
-template <int ROWS_, int COLUMNS_, int DEPTH_, int STAGES_, int LINES_, int TOTALS_, int A_ALONG_K_, int B_ALONG_K_>
-struct gemm_shape {
-    static const int rows = ROWS_, columns = COLUMNS_, depth = DEPTH_, stages = STAGES_, totals = TOTALS_;
-    static const int a_along_k = A_ALONG_K_, b_along_k = B_ALONG_K_;
-    static const int lines = LINES_, outputs = lines * 8;
-    static const int warp_rows = 8 * lines, warp_columns = 32;
-    static const int warps_down = rows / warp_rows, warps_across = columns / warp_columns;
-    static const int threads = 32 * warps_down * warps_across;
-    /* A panel has its lines beside each other for each k; the gap keeps transposing stores in different banks. */
-    static const int a_row = rows + 4, b_row = columns + (b_along_k ? 4 : 0);
-    static const int a_size = depth * a_row, b_size = depth * b_row, stage_size = a_size + b_size;
-    static const int totals_size = totals == TOTALS_IN_SHARED ? outputs * threads : 0;
-    static const int shared_bytes = 4 * (stages * stage_size + totals_size);
-};
 
 /* Copies a panel of LINES lines and DEPTH k: panel[k * ROW + line]. What is contiguous, k or lines,
  * has distance 1; the other one `stride`. */
@@ -130,86 +76,30 @@ static __device__ __forceinline__ void gemm_fill(float *panel, const float *matr
     }
 }
 
-static __device__ __forceinline__ void gemm_read_4(float *to, const float *from) {
-    const float4 four = *(const float4 *)from;
-    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
-}
-
-/* Adds one k of a stage to the chains; `a` and `b` are where this thread's lines begin. */
-template <class SHAPE>
-static __device__ __forceinline__ void gemm_step(float chain[SHAPE::lines][8], const float *a, const float *b) {
-    float of_a[SHAPE::lines], of_b[8];
-#pragma unroll
-    for (int piece = 0; piece < SHAPE::lines / 4; piece++)
-        gemm_read_4(of_a + 4 * piece, a + 32 * piece);
-#pragma unroll
-    for (int piece = 0; piece < 2; piece++)
-        gemm_read_4(of_b + 4 * piece, b + 16 * piece);
-#pragma unroll
-    for (int i = 0; i < SHAPE::lines; i++)
-#pragma unroll
-        for (int j = 0; j < 8; j++)
-            chain[i][j] = __fmaf_rn(of_a[i], of_b[j], chain[i][j]);
-}
-
-template <class SHAPE>
-static __device__ __forceinline__ void gemm_write(const float values[SHAPE::lines][8], float *c, int first_m,
-                                                  int first_n, int m, int n) {
-    const bool by_4 = n % 4 == 0 && ((uintptr_t)c & 15) == 0;
-#pragma unroll
-    for (int i = 0; i < SHAPE::lines; i++) {
-        const int row = first_m + i % 4 + i / 4 * 32;
-        if (row >= m)
-            continue;
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const int column = first_n + half * 16;
-            float *at = c + (int64_t)row * n + column;
-            const float *of = values[i] + 4 * half;
-            if (by_4 && column + 4 <= n) {
-                const float4 four = {of[0], of[1], of[2], of[3]};
-                *(float4 *)at = four;
-            } else {
-#pragma unroll
-                for (int j = 0; j < 4; j++)
-                    if (column + j < n)
-                        at[j] = of[j];
-            }
-        }
+/* A tile of a product: where it begins in c, and the k that it takes. */
+template <class SHAPE> struct gemm_problem {
+    const gemm_product &p;
+    int batch, first_m, first_n, k_begin, k_end;
+    __device__ int steps() const { return (k_end - k_begin + SHAPE::depth - 1) / SHAPE::depth; }
+    __device__ int k_of(int step) const { return k_begin + step * SHAPE::depth; }
+    __device__ int count(int step) const { return k_end - k_of(step); }
+    __device__ bool ends(int step) const {
+        return (k_of(step) + SHAPE::depth) % GEMM_K_BLOCK == 0 || count(step) <= SHAPE::depth;
     }
-}
-
-/* Where the totals of a thread's row i, columns 4 half to 4 half + 3, lie in shared memory: those of threads beside each
- * other are beside each other, so that a warp reads without conflicts. */
-template <class SHAPE> static __device__ __forceinline__ float4 *gemm_totals_at(float *totals, int i, int half) {
-    return (float4 *)totals + (i * 2 + half) * SHAPE::threads + threadIdx.x;
-}
-
-/* Where a block of k ends: the chain joins the total, and begins again. */
-template <class SHAPE>
-static __device__ __forceinline__ void gemm_end_chain(float chain[SHAPE::lines][8], float total[SHAPE::lines][8],
-                                                      float *shared_totals) {
-#pragma unroll
-    for (int i = 0; i < SHAPE::lines; i++) {
-        if (SHAPE::totals == TOTALS_IN_SHARED) {
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                float4 *at = gemm_totals_at<SHAPE>(shared_totals, i, half), four = *at;
-                four.x = __fadd_rn(four.x, chain[i][4 * half]);
-                four.y = __fadd_rn(four.y, chain[i][4 * half + 1]);
-                four.z = __fadd_rn(four.z, chain[i][4 * half + 2]);
-                four.w = __fadd_rn(four.w, chain[i][4 * half + 3]);
-                *at = four;
-            }
-        }
-#pragma unroll
-        for (int j = 0; j < 8; j++) {
-            if (SHAPE::totals == TOTALS_IN_REGISTERS)
-                total[i][j] = __fadd_rn(total[i][j], chain[i][j]);
-            chain[i][j] = 0.0f;
-        }
+    __device__ void fill_rows(float *panel, int step) const {
+        gemm_fill<SHAPE::rows, SHAPE::depth, SHAPE::a_row, SHAPE::a_along_k, SHAPE::threads>(
+            panel, p.a + batch * p.a_batch, p.a_line, first_m, p.m, k_of(step), k_end);
     }
-}
+    __device__ void fill_columns(float *panel, int step) const {
+        gemm_fill<SHAPE::columns, SHAPE::depth, SHAPE::b_row, SHAPE::b_along_k, SHAPE::threads>(
+            panel, p.b + batch * p.b_batch, p.b_line, first_n, p.n, k_of(step), k_end);
+    }
+    __device__ void write(const float values[SHAPE::lines][8], int step, int down, int across) const {
+        const int64_t block = SHAPE::totals == TOTALS_APART ? k_of(step) / GEMM_K_BLOCK : 0;
+        gemm_write<SHAPE>(values, p.c + batch * p.c_batch + block * p.m * p.n, first_m + down, first_n + across, p.m,
+                          p.n);
+    }
+};
 
 /* The tile of this thread block: down through GEMM_GROUP rows of tiles first, then across. */
 static __device__ __forceinline__ void gemm_place(int *tile_m, int *tile_n) {
@@ -224,82 +114,15 @@ static __device__ __forceinline__ void gemm_place(int *tile_m, int *tile_n) {
     *tile_n = in_order % each / down;
 }
 
-template <class SHAPE> static __device__ __forceinline__ void gemm_tile(const gemm_product &p) {
-    GEMM_SHARED(shared);
-    float *shared_totals = shared + SHAPE::stages * SHAPE::stage_size;
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+template <class SHAPE> static __device__ __forceinline__ void gemm_compute(const gemm_product &p) {
     int tile_m, tile_n;
     gemm_place(&tile_m, &tile_n);
-    const int first_m = tile_m * SHAPE::rows, first_n = tile_n * SHAPE::columns;
-    const int down = warp / SHAPE::warps_across * SHAPE::warp_rows + lane / 4 * 4;
-    const int across = warp % SHAPE::warps_across * SHAPE::warp_columns + lane % 4 * 4;
-    const int k_begin = blockIdx.z * p.blocks_each * GEMM_K_BLOCK;
-    const int k_share = p.blocks_each * GEMM_K_BLOCK, k_end = p.k - k_begin < k_share ? p.k : k_begin + k_share;
-    const int steps = (k_end - k_begin + SHAPE::depth - 1) / SHAPE::depth;
-    float chain[SHAPE::lines][8], total[SHAPE::lines][8];
-#pragma unroll
-    for (int i = 0; i < SHAPE::lines; i++)
-#pragma unroll
-        for (int j = 0; j < 8; j++) {
-            chain[i][j] = 0.0f;
-            total[i][j] = 0.0f;
-            if (SHAPE::totals == TOTALS_IN_SHARED && j % 4 == 0) {
-                const float4 zeros = {0.0f, 0.0f, 0.0f, 0.0f};
-                *gemm_totals_at<SHAPE>(shared_totals, i, j / 4) = zeros;
-            }
-        }
-    auto fill = [&](int step) {
-        if (step < steps) {
-            float *stage = shared + step % SHAPE::stages * SHAPE::stage_size;
-            const int k = k_begin + step * SHAPE::depth;
-            gemm_fill<SHAPE::rows, SHAPE::depth, SHAPE::a_row, SHAPE::a_along_k, SHAPE::threads>(
-                stage, p.a, p.a_line, first_m, p.m, k, k_end);
-            gemm_fill<SHAPE::columns, SHAPE::depth, SHAPE::b_row, SHAPE::b_along_k, SHAPE::threads>(
-                stage + SHAPE::a_size, p.b, p.b_line, first_n, p.n, k, k_end);
-        }
-        gemm_commit();
-    };
-#pragma unroll
-    for (int step = 0; step < SHAPE::stages - 1; step++)
-        fill(step);
-    for (int step = 0; step < steps; step++) {
-        gemm_wait<SHAPE::stages - 2>();
-        __syncthreads();
-        fill(step + SHAPE::stages - 1);
-        const float *stage = shared + step % SHAPE::stages * SHAPE::stage_size;
-        const float *a = stage + down, *b = stage + SHAPE::a_size + across;
-        const int k = k_begin + step * SHAPE::depth, count = k_end - k;
-        if (count >= SHAPE::depth) {
-#pragma unroll
-            for (int i = 0; i < SHAPE::depth; i++)
-                gemm_step<SHAPE>(chain, a + i * SHAPE::a_row, b + i * SHAPE::b_row);
-        } else { /* a zero more in the chain would turn its -0 into +0 */
-#pragma unroll 1
-            for (int i = 0; i < count; i++)
-                gemm_step<SHAPE>(chain, a + i * SHAPE::a_row, b + i * SHAPE::b_row);
-        }
-        if ((k + SHAPE::depth) % GEMM_K_BLOCK == 0 || count <= SHAPE::depth) {
-            if (SHAPE::totals == TOTALS_APART) {
-                gemm_write<SHAPE>(chain, p.c + (int64_t)(k / GEMM_K_BLOCK) * p.m * p.n, first_m + down,
-                                  first_n + across, p.m, p.n);
-#pragma unroll
-                for (int i = 0; i < SHAPE::outputs; i++)
-                    chain[i / 8][i % 8] = 0.0f;
-            } else {
-                gemm_end_chain<SHAPE>(chain, total, shared_totals);
-            }
-        }
-    }
-    if (SHAPE::totals == TOTALS_IN_SHARED) {
-#pragma unroll
-        for (int i = 0; i < SHAPE::outputs / 4; i++) {
-            const float4 four = *gemm_totals_at<SHAPE>(shared_totals, i / 2, i % 2);
-            float *row = total[i / 2] + i % 2 * 4;
-            row[0] = four.x, row[1] = four.y, row[2] = four.z, row[3] = four.w;
-        }
-    }
-    if (SHAPE::totals != TOTALS_APART)
-        gemm_write<SHAPE>(total, p.c, first_m + down, first_n + across, p.m, p.n);
+    const int k_share = p.blocks_each * GEMM_K_BLOCK, shares = p.k > k_share ? (p.k + k_share - 1) / k_share : 1;
+    const int k_begin = blockIdx.z % shares * k_share;
+    const gemm_problem<SHAPE> problem = {
+        p, (int)blockIdx.z / shares, tile_m * SHAPE::rows, tile_n * SHAPE::columns, k_begin,
+        p.k - k_begin < k_share ? p.k : k_begin + k_share};
+    gemm_tile<SHAPE>(problem);
 }
 
 #ifndef GEMM_NAME
@@ -322,7 +145,7 @@ typedef gemm_shape<GEMM_ROWS, GEMM_COLUMNS, GEMM_DEPTH, GEMM_STAGES, GEMM_LINES,
 
 /* Dynamic shared memory: gemm_chosen::shared_bytes; threads: gemm_chosen::threads. */
 extern "C" __global__ void __launch_bounds__(gemm_chosen::threads, GEMM_MIN_BLOCKS) GEMM_NAME(gemm_product p) {
-    gemm_tile<gemm_chosen>(p);
+    gemm_compute<gemm_chosen>(p);
 }
 
 #endif

@@ -69,6 +69,19 @@ template <class T> static inline T __shfl_xor_sync(unsigned, T value, int distan
     return other;
 }
 
+static inline int __syncthreads_or(int value) {
+    const unsigned me = host_current;
+    host_exchange[me] = value != 0;
+    __syncthreads();
+    int any = 0;
+    for (unsigned t = 0; t < blockDim.x; t++)
+        any |= (int)host_exchange[t];
+    __syncthreads();
+    return any;
+}
+
+static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
+
 static inline void atomicAdd(unsigned long long *sum, unsigned long long value) { *sum += value; }
 static inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 static inline float __fadd_rn(float a, float b) { return a + b; }

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from device_bits import listed, other_bits
 from torch import nn
 from torch.nn import functional
 
 import samebits
 from samebits.errors import SamebitsError
 from samebits.portable import device_exactness
-from samebits.portable.backends import backend_of, cuda_products
+from samebits.portable.backends import backend_of, cuda_chains, cuda_products
 from samebits.portable.kernels import activations, attention, elementwise, norms, reductions
 from samebits.portable.kernels import random as drawing
 from samebits.portable.kernels.attention import Heads
@@ -35,29 +36,6 @@ def _started():
     """Torch keeps what it learns of devices, which is no test's doing."""
     torch.cuda.init()
     torch.cuda.device_count()
-
-
-def other_bits(run, *inputs):
-    """Compare what a function gives for inputs in CPU memory and on the device; the places that differ."""
-    expected, found = (run(*(x.detach().clone().to(device) for x in inputs)) for device in ("cpu", "cuda"))
-    pairs = zip(listed(expected), listed(found), strict=True)
-    return [at for at, (one, other) in enumerate(pairs) if not same(one, other)]
-
-
-def listed(values):
-    """The results of a function as a list."""
-    return list(values) if isinstance(values, tuple | list) else [values]
-
-
-def same(one, other):
-    """Whether the second has the bits of the first, and lies on the device; NaNs are one value."""
-    assert other.device.type == "cuda"
-    one, other = one.detach(), other.detach().cpu()
-    if one.is_complex():
-        one, other = torch.view_as_real(one), torch.view_as_real(other)
-    if one.is_floating_point():
-        one, other = (torch.where(x.isnan(), 7.0, x) for x in (one, other))
-    return one.dtype == other.dtype and samebits.digest(one) == samebits.digest(other)
 
 
 def with_gradients(run):
@@ -199,12 +177,14 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("shape", cuda_products.SHAPES, ids=lambda shape: shape.name)
+@pytest.mark.parametrize("shape", [*cuda_products.SHAPES, cuda_products.SPLIT], ids=lambda shape: shape.name)
 @pytest.mark.parametrize("first", LAYOUTS)
 @pytest.mark.parametrize("second", LAYOUTS)
 def test_large_products(first, second, shape, monkeypatch):
     """Tile by tile, with each layout of the operands and what comes after the product; a batch of them."""
-    monkeypatch.setattr(cuda_products, "SHAPES", (shape,))
+    is_split = shape is cuda_products.SPLIT
+    monkeypatch.setattr(cuda_products, "SHAPES", cuda_products.SHAPES if is_split else (shape,))
+    monkeypatch.setattr(cuda_products, "are_few", lambda tiles, processors: is_split)
     monkeypatch.setattr(cuda_products, "_LEAST_WORK", 1)
     a, b, c = torch.randn(70, 300), torch.randn(300, 131), torch.randn(131)
 
@@ -216,9 +196,22 @@ def test_large_products(first, second, shape, monkeypatch):
                 torch.addmm(c, a, b),
                 torch.addmm(c, a, b, beta=0.5, alpha=2),
                 torch.stack([a, -a]) @ b,
+                torch.stack([b.t(), b.t()]) @ a.t().expand(2, -1, -1),
             ]
 
     assert other_bits(run, a, b, c) == []
+
+
+def test_chains_in_portions(monkeypatch):
+    """The sum goes on where the last portion ended; long products of few outputs have many chains."""
+    monkeypatch.setattr(cuda_chains, "_MOST_BYTES", 64)
+    a, b = torch.randn(2, 3, 2000), torch.randn(2, 2000, 5)
+
+    def run(a, b):
+        with samebits.portable():
+            return [a @ b, a[0, 0] @ b[0, :, 0], a[1] @ b[0, :, 1]]
+
+    assert other_bits(run, a, b) == []
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 1001])

@@ -38,12 +38,12 @@ class Kernel:
         self._allowed = _ALLOWED_SHARED
 
     def launch(
-        self, grid: tuple[int, int], block: tuple[int, int], arguments: Sequence[Argument], stream: int
+        self, grid: tuple[int, int, int], block: tuple[int, int], arguments: Sequence[Argument], stream: int
     ) -> None:
         """Queue it; the context of the stream's device must be current in this thread.
 
         Args:
-            grid: how many blocks there are in a row, and how many rows.
+            grid: how many blocks there are in each dimension.
             block: how many threads one has, and how many bytes of dynamic shared memory.
             arguments: addresses, numbers, and the bytes of structs.
             stream: the handle of a stream.
@@ -58,7 +58,7 @@ class Kernel:
             self._allowed = shared
         pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
         status = self._driver.cuLaunchKernel(
-            self._function, *grid, 1, threads, 1, 1, shared, ctypes.c_void_p(stream), pointers, None
+            self._function, *grid, threads, 1, 1, shared, ctypes.c_void_p(stream), pointers, None
         )
         _check(self._driver, status, "cuLaunchKernel")
 

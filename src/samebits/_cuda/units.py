@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from samebits._cuda.nvrtc import MAIN, Program
 from samebits._cuda.sources import read_sources
-from samebits._cuda.tile_shapes import SHAPES
+from samebits._cuda.tile_shapes import CONV_SHAPES, SHAPES, SPLIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from samebits._cuda.tile_shapes import TileShape
+    from samebits._cuda.tile_shapes import ConvShape, TileShape
 
 _ELEMENTWISE = "portable_elementwise.cu"
 _ELEMENTWISE_PARTS = 7
@@ -56,9 +56,15 @@ def tiles(shape: TileShape, *, a_along_k: bool, b_along_k: bool) -> Unit:
     return Unit("gemm.cu", tuple(shape.macros(a_along_k=a_along_k, b_along_k=b_along_k).items()))
 
 
+def convolutions(shape: ConvShape) -> Unit:
+    """Return convolutions, and the gradients of their weights, by tiles of a shape."""
+    return Unit("portable_conv.cu", tuple(shape.macros().items()))
+
+
 def all_units() -> Iterator[Unit]:
     """Yield each unit that samebits loads."""
     yield from (DIGEST, REDUCE, ROWS, PRODUCTS, PLACES)
     yield from map(elementwise_part, range(_ELEMENTWISE_PARTS))
-    for shape, a_along_k, b_along_k in product(SHAPES, _BOTH, _BOTH):
+    for shape, a_along_k, b_along_k in product((*SHAPES, SPLIT), _BOTH, _BOTH):
         yield tiles(shape, a_along_k=a_along_k, b_along_k=b_along_k)
+    yield from map(convolutions, CONV_SHAPES)

@@ -286,10 +286,10 @@ class CudaBackend:
         number, total = ctypes.c_ulonglong(count), _address(sums.data_ptr())
         if table.units:
             arguments = (_address(tensors), _address(units), number, total)
-            self._add.launch((min(table.units, self._max_blocks), 1), (_THREADS, 0), arguments, stream)
+            self._add.launch((min(table.units, self._max_blocks), 1, 1), (_THREADS, 0), arguments, stream)
         results = (_address(tensors), _address(sizes), number, total, _address(out))
         blocks = -(-count // _FINISHING_THREADS)
-        self._finish.launch((blocks, 1), (_FINISHING_THREADS, 0), results, stream)
+        self._finish.launch((blocks, 1, 1), (_FINISHING_THREADS, 0), results, stream)
 
 
 class _Prepared:

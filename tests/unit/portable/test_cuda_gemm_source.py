@@ -26,7 +26,7 @@ HOST = """
 
 extern "C" void run(const float *a, const float *b, float *c, long a_line, long b_line, const int *sizes,
                     int reverse) {
-    const gemm_product p = {a, b, c, a_line, b_line, sizes[0], sizes[1], sizes[2], sizes[3]};
+    const gemm_product p = {a, b, c, a_line, b_line, 0, 0, 0, sizes[0], sizes[1], sizes[2], sizes[3]};
     const unsigned blocks = (unsigned)(p.k + GEMM_K_BLOCK - 1) / GEMM_K_BLOCK;
     const unsigned shares = blocks ? (blocks + p.blocks_each - 1) / p.blocks_each : 1;
     const unsigned across = (p.n + GEMM_COLUMNS - 1) / GEMM_COLUMNS, down = (p.m + GEMM_ROWS - 1) / GEMM_ROWS;

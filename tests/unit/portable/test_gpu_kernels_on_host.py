@@ -17,7 +17,8 @@ import torch
 from host_kernels_support import built, load, shared_folder, trained
 
 from samebits.portable import backends
-from samebits.portable.kernels import activations, complex_numbers, elementwise
+from samebits.portable.backends.cuda import CudaBackend
+from samebits.portable.kernels import activations, complex_numbers, contractions, elementwise
 
 TESTS = Path(__file__).resolve().parents[2]
 GOLDEN = json.loads((TESTS / "golden/portable.json").read_text())["digests"]
@@ -46,7 +47,8 @@ def both(library, monkeypatch):
     backend = host_kernels.beside_the_cpu(kernels)
     monkeypatch.setattr(backends, "cpu_backend", lambda: backend)
     monkeypatch.setenv("SAMEBITS_PORTABLE_DISPATCH", "mode")
-    monkeypatch.setattr(on_gpu, "other_bits", run_once)
+    for tests in (on_gpu, convolutions):
+        monkeypatch.setattr(tests, "other_bits", run_once)
     return kernels
 
 
@@ -57,6 +59,7 @@ def run_once(run, *inputs) -> list[int]:
 
 
 on_gpu = load(TESTS / "gpu/test_cuda_portable.py")
+convolutions = load(TESTS / "gpu/test_cuda_convolutions.py")
 
 
 class TestAsOnAGpu:
@@ -70,6 +73,10 @@ class TestAsOnAGpu:
     test_attention = staticmethod(on_gpu.test_attention)
     test_accumulation = staticmethod(on_gpu.test_accumulation)
     test_large_products = staticmethod(on_gpu.test_large_products)
+    test_chains_in_portions = staticmethod(on_gpu.test_chains_in_portions)
+    test_convolutions = staticmethod(convolutions.test_convolutions)
+    test_tiles = staticmethod(convolutions.test_tiles)
+    test_shares = staticmethod(convolutions.test_chains_in_portions)
     test_random_values = staticmethod(on_gpu.test_random_values)
     test_ops = staticmethod(on_gpu.test_ops)
     test_layers = staticmethod(on_gpu.test_layers)
@@ -77,6 +84,27 @@ class TestAsOnAGpu:
     test_clipping = staticmethod(on_gpu.test_clipping)
     test_optimizers = staticmethod(on_gpu.test_optimizers)
     test_steps_of_sgd = staticmethod(on_gpu.test_steps_of_sgd)
+
+
+@pytest.mark.parametrize("case", ["every other", "one tap of four", "dilated", "depthwise", "long"])
+def test_zeros_that_an_infinite_weight_meets(case, library):
+    """Kernels of a GPU look for such weights themselves; those of the CPU get the zeros written out."""
+    image, _, bias, weight = convolutions.tensors(case, torch.float32)
+    _, sizes, kernel, geometry, _ = convolutions.CASES[case]
+    weight.view(-1)[weight.numel() // 2] = torch.inf
+    grown = tuple(
+        (n - 1) * s - 2 * p + d * (k - 1) + 1
+        for n, s, p, d, k in zip(sizes, *geometry[:3], kernel, strict=True)
+    )
+    expected = contractions.convolve_transposed(image, weight, bias, geometry, grown)
+    found = torch.empty_like(expected)
+    backend = CudaBackend(
+        host_kernels.IN_CPU_MEMORY, host_kernels.HostKernels(library), backends.cpu_backend()
+    )
+    backend.convolve_transposed(image, weight, bias, geometry, found)
+
+    assert expected.isnan().any()
+    assert host_kernels.has_same_bits(expected, found)
 
 
 def values(dtype: torch.dtype, seed: int) -> torch.Tensor:

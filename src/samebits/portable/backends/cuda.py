@@ -13,6 +13,7 @@ import torch
 
 from samebits._cuda.units import OTHERS, REDUCE
 from samebits.portable._devices import tensors_in
+from samebits.portable.backends.cuda_convolutions import CudaConvolutions
 from samebits.portable.backends.cuda_kernels import LANES, suffixed
 from samebits.portable.backends.cuda_layers import CudaAttention, CudaLstm
 from samebits.portable.backends.cuda_norms import CudaNorms
@@ -65,7 +66,7 @@ def _checked(method: Any) -> Any:
 
 
 @_with_checks
-class CudaBackend(CudaProducts, CudaNorms, CudaAttention, CudaLstm, NativeBackend):
+class CudaBackend(CudaProducts, CudaConvolutions, CudaNorms, CudaAttention, CudaLstm, NativeBackend):
     """The backend of one GPU.
 
     Args:
@@ -80,7 +81,7 @@ class CudaBackend(CudaProducts, CudaNorms, CudaAttention, CudaLstm, NativeBacken
         self.index = index
         self._detour = Detour(host)
         self._launch, self._launch_tiles = kernels.launch, kernels.launch_tiles
-        self._most_shared = kernels.most_shared
+        self._most_shared, self._processors = kernels.most_shared, kernels.processors
 
     @property
     def name(self) -> str:

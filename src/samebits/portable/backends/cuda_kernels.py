@@ -67,10 +67,6 @@ def _pixels(k: Any) -> int:
     return int(k.out_size[0] * k.out_size[1] * k.out_size[2])
 
 
-def _taps(k: Any) -> int:
-    return int(k.kernel[0] * k.kernel[1] * k.kernel[2])
-
-
 LAUNCHES: dict[str, Launch] = {
     "accumulate": Launch(p.Accumulate, _always(PLACES), _always("accumulate"), lambda k: k.batch * k.columns),
     "activation": Launch(
@@ -87,12 +83,6 @@ LAUNCHES: dict[str, Launch] = {
     ),
     "conv": Launch(
         p.Conv, _always(PRODUCTS), _always("conv"), lambda k: k.samples * k.groups * k.rows * _pixels(k)
-    ),
-    "conv_weight": Launch(
-        p.ConvWeight,
-        _always(PRODUCTS),
-        _always("conv_weight"),
-        lambda k: k.groups * k.rows * k.depth * _taps(k),
     ),
     "elementwise_binary": Launch(
         p.ElementwiseBinary,
@@ -143,7 +133,8 @@ class CudaKernels:
         self._index = index
         properties: Any = torch.cuda.get_device_properties(index)
         self.capability = (properties.major, properties.minor)
-        self._most_blocks = _BLOCKS_PER_PROCESSOR * properties.multi_processor_count
+        self.processors = int(properties.multi_processor_count)
+        self._most_blocks = _BLOCKS_PER_PROCESSOR * self.processors
         # In bytes, for a block that asks for it; torch's description of some releases does not have it.
         self.most_shared = int(getattr(properties, "shared_memory_per_block_optin", 48 << 10))
         self._modules: dict[Unit, Module] = {}
@@ -183,10 +174,10 @@ class CudaKernels:
         """
         if threads:
             blocks = min(-(-threads // THREADS), self._most_blocks)
-            self.launch_tiles(unit, name, parameters, (blocks, rows), (THREADS, 0))
+            self.launch_tiles(unit, name, parameters, (blocks, rows, 1), (THREADS, 0))
 
     def launch_tiles(
-        self, unit: Unit, name: str, parameters: Any, grid: tuple[int, int], block: tuple[int, int]
+        self, unit: Unit, name: str, parameters: Any, grid: tuple[int, int, int], block: tuple[int, int]
     ) -> None:
         """Queue a kernel of a grid of blocks.
 
@@ -194,7 +185,7 @@ class CudaKernels:
             unit: where it is.
             name: of the function.
             parameters: one of the classes of parameters; its struct is passed by value.
-            grid: how many blocks there are in a row, and how many rows.
+            grid: how many blocks there are in each dimension.
             block: the threads of one, and its bytes of dynamic shared memory.
 
         Raises:

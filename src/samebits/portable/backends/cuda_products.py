@@ -1,4 +1,4 @@
-"""Products of large float32 matrices on a GPU, tile by tile (native/cuda/gemm_body.h)."""
+"""Products of float32 matrices on a GPU, tile by tile where they are large (native/cuda/gemm_body.h)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits._cuda.tile_shapes import SHAPES
+from samebits._cuda.tile_shapes import SHAPES, SPLIT
 from samebits._cuda.units import PRODUCTS, tiles
+from samebits.portable.backends.cuda_chains import K_BLOCK, Chains, are_few
 from samebits.portable.backends.cuda_kernels import suffixed
 from samebits.portable.backends.native import added_strides
 from samebits.portable.backends.native_norms import NativeNorms, address
@@ -17,21 +18,23 @@ from samebits.portable.backends.parameters_cuda import GemmProduct
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from samebits._cuda.tile_shapes import TileShape
     from samebits.portable.backends.interface import Optional
     from samebits.portable.kernels.contractions import Sizes
 
-_LEAST_SIDE = 64
 _LEAST_WORK = 1 << 22
-_MOST_BATCHES = 64
-_MOST = 2**31 - 1
+_LONG = 1024
+"""A chain of so many terms is too long for a thread to wait for each of them."""
+_MOST, _MOST_IN_Z = 2**31 - 1, 65535
 
 
 class CudaProducts(NativeNorms):
-    """Products of matrices: tile by tile where they are large, else a thread for each output."""
+    """Products of matrices: tile by tile where they are large or long, else a thread for each output."""
 
     _launch: Any
     _launch_tiles: Any
     _most_shared: int
+    _processors: int
 
     def gemm(
         self, a: Tensor, b: Tensor, added: Optional, scale: tuple[float, float], sizes: Sizes, out: Tensor
@@ -42,26 +45,42 @@ class CudaProducts(NativeNorms):
             return
         is_plain = added is None and scale[0] == 1
         target = out if is_plain else torch.empty_like(out)
-        pairs = zip(a, b, target, strict=True) if sizes[0] else [(a, b, target)]
-        for one, other, result in pairs:
+        operands = [x if x.dim() == 3 else x[None] for x in (a, b, target)]
+        for first in range(0, operands[0].shape[0], _MOST_IN_Z):
+            one, other, result = (x[first : first + _MOST_IN_Z] for x in operands)
             self._multiply(_in_lines(one), _in_lines(other), result)
         if not is_plain:
             self._end(target, added, scale, sizes, out)
 
     def _multiply(self, a: Tensor, b: Tensor, out: Tensor) -> None:
-        (m, k), n = a.shape, b.shape[1]
-        a_along_k, b_along_k = a.stride(1) == 1, b.stride(1) != 1
-        shape = next(each for each in SHAPES if each.shared_bytes(b_along_k=b_along_k) <= self._most_shared)
+        batches, m, n = out.shape
+        shape = next(each for each in SHAPES if each.shared_bytes(b_along_k=True) <= self._most_shared)
+        whole = batches * -(-n // shape.columns) * -(-m // shape.rows)
+        if not are_few(whole, self._processors) or a.shape[2] <= K_BLOCK:
+            self._launch_product(shape, a, b, out, 1)
+            return
+        for chains in Chains.of(out, batches, -(-a.shape[2] // K_BLOCK)):
+            part = slice(chains.first * K_BLOCK, (chains.first + chains.count) * K_BLOCK)
+            self._launch_product(SPLIT, a[:, :, part], b[:, part], chains.memory, chains.count)
+            self._launch(PRODUCTS, suffixed("add_chains", is_f64=False), chains.parameters(out), out.numel())
+
+    def _launch_product(self, shape: TileShape, a: Tensor, b: Tensor, out: Tensor, blocks: int) -> None:
+        """Queue products; several blocks of k get a chain each, and thread blocks share them."""
+        (batches, m, k), n = a.shape, b.shape[2]
+        a_along_k, b_along_k = a.stride(2) == 1, b.stride(2) != 1
+        grid = -(-n // shape.columns), -(-m // shape.rows)
+        shares = min(blocks, -(-4 * self._processors // (grid[0] * grid[1] * batches)), _MOST_IN_Z // batches)
+        each = -(-blocks // shares) if shape is SPLIT else -(-k // K_BLOCK)
         product = GemmProduct(
             a.data_ptr(), b.data_ptr(), out.data_ptr(),
-            a.stride(0 if a_along_k else 1), b.stride(1 if b_along_k else 0),
-            m | n << 32, k | -(-k // 128) << 32,
+            a.stride(1 if a_along_k else 2), b.stride(2 if b_along_k else 1),
+            a.stride(0), b.stride(0), out.stride(0), m | n << 32, k | each << 32,
         )  # fmt: skip
         self._launch_tiles(
             tiles(shape, a_along_k=a_along_k, b_along_k=b_along_k),
             shape.kernel(a_along_k=a_along_k, b_along_k=b_along_k),
             product,
-            (-(-n // shape.columns), -(-m // shape.rows)),
+            (*grid, batches * -(-blocks // each)),
             (shape.threads, shape.shared_bytes(b_along_k=b_along_k)),
         )
 
@@ -80,11 +99,11 @@ class CudaProducts(NativeNorms):
 
 def _is_large(a: Tensor, sizes: Sizes) -> bool:
     batches, m, n, k = sizes
-    if a.dtype is not torch.float32 or batches > _MOST_BATCHES or max(m, n, k) > _MOST:
+    if a.dtype is not torch.float32 or max(m, n, k) > _MOST:
         return False
-    return min(m, n, k) >= _LEAST_SIDE and m * n * k >= _LEAST_WORK
+    return k > _LONG or max(1, batches) * m * n * k >= _LEAST_WORK
 
 
 def _in_lines(x: Tensor) -> Tensor:
-    """Return a matrix of which one stride is 1."""
-    return x if 1 in x.stride() else x.contiguous()
+    """Return matrices of which one stride is 1."""
+    return x if 1 in x.stride()[1:] else x.contiguous()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.portable.backends.native_convolutions import NativeConvolutions
 from samebits.portable.backends.native_linalg import NativeLinalg
 from samebits.portable.backends.native_lstm import NativeLstm
 from samebits.portable.backends.native_norms import address
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from samebits.portable.backends.interface import Optional, ThreeTensors
     from samebits.portable.kernels.attention import Heads
-    from samebits.portable.kernels.contractions import Geometry, Sizes
+    from samebits.portable.kernels.contractions import Sizes
     from samebits.portable.kernels.optimizer import AdamRule, Group, SgdRule
     from samebits.portable.kernels.random import Settings
     from samebits.portable.kernels.reductions import Windows
@@ -45,7 +45,7 @@ _NO_MASK = (0, 0, 0, 0)
 _MAXIMIZE, _DECAY_GRADIENT, _AMSGRAD, _MOMENTUM, _FIRST_STEP, _NESTEROV = (1 << i for i in range(6))
 
 
-class NativeBackend(NativeLinalg, NativeLstm):
+class NativeBackend(NativeConvolutions, NativeLinalg, NativeLstm):
     """The backend that calls the C kernels.
 
     Args:
@@ -244,79 +244,6 @@ class NativeBackend(NativeLinalg, NativeLstm):
             of_value=address(of_value),
         )
 
-    def convolve(
-        self, image: Tensor, weight: Tensor, bias: Optional, geometry: Geometry, out: Tensor
-    ) -> None:
-        """See `Backend`."""
-        self._convolve(image, weight, bias, geometry, out, is_transposed=False)
-
-    def convolve_transposed(
-        self, image: Tensor, weight: Tensor, bias: Optional, geometry: Geometry, out: Tensor
-    ) -> None:
-        """See `Backend`."""
-        self._convolve(image, weight, bias, geometry, out, is_transposed=True)
-
-    def _convolve(
-        self,
-        image: Tensor,
-        weight: Tensor,
-        bias: Optional,
-        geometry: Geometry,
-        out: Tensor,
-        *,
-        is_transposed: bool,
-    ) -> None:
-        image, weight = image.contiguous(), weight.contiguous()
-        bias = None if bias is None else bias.contiguous()
-        groups = geometry.groups
-        size, out_size, kernel, stride, padding, dilation = _three(
-            image.shape[2:], out.shape[2:], weight.shape[2:], *geometry[:3]
-        )
-        self._kernels.conv(
-            is_f64=out.dtype is _float64,
-            is_transposed=is_transposed,
-            image=image.data_ptr(),
-            weight=weight.data_ptr(),
-            bias=address(bias),
-            out=out.data_ptr(),
-            samples=image.shape[0],
-            groups=groups,
-            depth=image.shape[1] // groups,
-            rows=out.shape[1] // groups,
-            size=size,
-            out_size=out_size,
-            kernel=kernel,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-        )
-
-    def convolution_weight(
-        self, gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Geometry, out: Tensor
-    ) -> None:
-        """See `Backend`."""
-        image, gradient = image.contiguous(), gradient.contiguous()
-        groups = geometry.groups
-        size, out_size, taps, stride, padding, dilation = _three(
-            image.shape[2:], gradient.shape[2:], kernel, *geometry[:3]
-        )
-        self._kernels.conv_weight(
-            is_f64=out.dtype is _float64,
-            image=image.data_ptr(),
-            gradient=gradient.data_ptr(),
-            of_weight=out.data_ptr(),
-            samples=image.shape[0],
-            groups=groups,
-            depth=image.shape[1] // groups,
-            rows=gradient.shape[1] // groups,
-            size=size,
-            out_size=out_size,
-            kernel=taps,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-        )
-
     def adam(self, rule: AdamRule, groups: Sequence[Group], scales: Sequence[tuple[float, float]]) -> None:
         """See `Backend`."""
         flags = _MAXIMIZE * rule.maximize | _DECAY_GRADIENT * (rule.decay != 0) | _AMSGRAD * rule.amsgrad
@@ -434,17 +361,3 @@ def _shared(shape: Sequence[int], strides: Sequence[int]) -> list[int]:
 
 def _signed(word: int) -> int:
     return (word + 2**63) % 2**64 - 2**63
-
-
-def _three(*sizes: Sequence[int]) -> tuple[Sequence[int], ...]:
-    """Return size, output, kernel, stride, padding, dilation of three dimensions: missing ones are 1 or 0."""
-    image, out, kernel, stride, padding, _ = sizes
-    ones = (1, 1, 1)
-    if image == out and max(kernel) == 1 and not any(padding) and max(stride) == 1:
-        row = (1, 1, math.prod(image))  # one long row: nothing has to be copied
-        return row, row, ones, ones, (0, 0, 0), ones
-    missing = 3 - len(image)
-    if not missing:
-        return sizes
-    one, zero = ones[:missing], (0,) * missing
-    return (*((*one, *each) for each in sizes[:4]), (*zero, *padding), (*one, *sizes[5]))

@@ -4,7 +4,7 @@
 
 from typing import Annotated, NamedTuple
 
-from samebits.portable.backends.parameters import Address, Four
+from samebits.portable.backends.parameters import Address, Four, Three
 
 ON_DEVICE = 16
 """How many axes of a reduction, and tensors of a step of an optimizer, one launch takes (`SBP_ON_DEVICE`)."""
@@ -131,5 +131,40 @@ class GemmProduct(NamedTuple):
     c: Address
     a_line: int
     b_line: int
+    a_batch: int
+    b_batch: int
+    c_batch: int
     m_and_n: int
     k_and_blocks: int
+
+
+class SbdConvWeight(NamedTuple):
+    """A share of the blocks of k of the gradient of a weight; `chains` are those of each block."""
+
+    image: Address
+    gradient: Address
+    chains: Address
+    samples: int
+    groups: int
+    depth: int
+    rows: int
+    size: Three
+    out_size: Three
+    kernel: Three
+    stride: Three
+    padding: Three
+    dilation: Three
+    first_block: int
+    blocks: int
+    blocks_each: int
+
+
+class SbdChains(NamedTuple):
+    """Chains that are added to `out` in ascending order, or from zero on."""
+
+    chains: Address
+    out: Address
+    groups: int
+    outputs: int
+    blocks: int
+    is_first: bool

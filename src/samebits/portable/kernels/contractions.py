@@ -110,8 +110,9 @@ def convolve_transposed(
     Returns:
         (samples, channels, sizes...), contiguous.
     """
-    if max(geometry.stride) > 1 and not bool(torch.isfinite(weight).all()):
-        # The kernel leaves out products with the zeros between samples, which an infinite weight makes NaN.
+    # The kernel leaves out products with the zeros between samples, which an infinite weight makes NaN.
+    # Those of a GPU look at the weight themselves: to ask here would wait for the device.
+    if max(geometry.stride) > 1 and not weight.is_cuda and not bool(torch.isfinite(weight).all()):
         return _spread_and_convolve(image, weight, bias, geometry, sizes)
     channels = weight.shape[1] * geometry.groups
     return _convolve(image, weight, bias, geometry, (channels, *sizes), is_transposed=True)
