@@ -198,7 +198,7 @@ def _rsub(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return bool((args[2] if len(args) > 2 else kwargs.get("alpha", 1)) == 1)
 
 
-def _no_rounding_copy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def is_no_rounding_copy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     source = args[1] if len(args) > 1 else kwargs["src"]
     return not _is_float(source) or not _is_integral(args[0].dtype)
 
@@ -225,7 +225,7 @@ _CONDITIONS: dict[str, Condition] = {
     "add": _plain_alpha,
     "sub": _plain_alpha,
     "rsub": _rsub,
-    "copy": _no_rounding_copy,
+    "copy": is_no_rounding_copy,
     "_to_copy": _no_rounding_to,
     "complex": _full_precision,
     "view_as_complex": _full_precision,

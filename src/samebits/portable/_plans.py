@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from samebits._runtime.frames import calling_frame
 from samebits._torch import own_ops
 from samebits._torch.portable import can_decompose, function_of, name_of, parts_of
@@ -15,23 +13,19 @@ from samebits.portable import ops
 from samebits.portable._collectives import NAMESPACES, collective_plan
 from samebits.portable._complex import complex_plan
 from samebits.portable._early_ops import early_ops, is_early
-from samebits.portable._exact import SPARSE, Condition, base_name, exactness_of
+from samebits.portable._exact import Condition, exactness_of
 from samebits.portable._handling import (
     bits_of,
-    check,
-    chosen_once,
     decomposed,
     for_each,
     handled,
     has_float_number,
     single_op,
 )
-from samebits.portable._refusals import refuse_op, refuse_sparse, refuse_tensor
+from samebits.portable._refusals import refuse_op, refuse_tensor
 from samebits.portable._registry import (
-    Handler,
     Handlers,
     declared_by,
-    declared_sparse,
     is_in_place,
     rounding_once,
     without_out,
@@ -44,11 +38,11 @@ from samebits.portable._scan import (
     FakeTensorError,
     SparseError,
     ZeroTensorError,
-    first_off_cpu,
     has_complex,
     quick_scan,
     with_zeros,
 )
+from samebits.portable._sparse import sparse_plan
 from samebits.portable._whole_ops import whole_ops
 from samebits.portable.lstm_ops import lstm_ops
 
@@ -243,56 +237,6 @@ def _refused(op: Any) -> Plan:
         raise refuse_op(op)
 
     return run
-
-
-@functools.cache
-def sparse_handlers() -> Handlers:
-    """Return the handlers for calls with a sparse tensor."""
-    return Handlers(declared_sparse(ops.families()))
-
-
-@functools.cache
-def sparse_plan(op: Any) -> Plan:
-    """Return the function that runs when this op is called with a COO, CSR or CSC tensor.
-
-    Args:
-        op: an `OpOverload`, or a higher-order op.
-    """
-    is_atens = getattr(op, "namespace", "") == "aten"
-    if is_atens and base_name(op) in SPARSE:
-        return _passed_on(op)
-    handler = sparse_handlers().get(op) if is_atens else None
-
-    def choose(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handler:
-        values = (*args, *kwargs.values())
-        elsewhere = first_off_cpu(values)
-        if (is_atens and not has_floats(values)) or (elsewhere is not None and elsewhere.is_meta):
-            return op  # type: ignore[no-any-return]
-        if elsewhere is not None:
-            raise refuse_tensor(op, f"a tensor on {elsewhere.device}")
-        if handler is None:
-            raise refuse_sparse(op)
-        check(op, args, kwargs)
-        return handler
-
-    return chosen_once(op, choose)
-
-
-def has_floats(values: Any) -> bool:
-    """Tell whether floats or complex numbers are among the arguments or their lists, as tensors or dtypes."""
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            if value.dtype.is_floating_point or value.dtype.is_complex:
-                return True
-        elif isinstance(value, tuple | list):
-            if has_floats(value):
-                return True
-        elif isinstance(value, torch.dtype):
-            if value.is_floating_point or value.is_complex:
-                return True
-        elif isinstance(value, float):
-            return True
-    return False
 
 
 class Plans:

@@ -52,7 +52,7 @@ class UnfitError(Exception):
 
 
 class SparseError(Exception):
-    """A sparse tensor is among the arguments, or is to be made: `_dispatch.sparse_plan` runs the op."""
+    """A sparse tensor is among the arguments, or is to be made: `_sparse.sparse_plan` runs the op."""
 
 
 class FakeTensorError(Exception):
@@ -211,7 +211,7 @@ def scan_named(arguments: Mapping[str, Any]) -> int:
 
 def _unusual(tensor: torch.Tensor) -> int:
     """Return `VIRTUAL` for tensors without contents, such as those on the meta device, else 0."""
-    if tensor.layout in _SPARSE and tensor.is_cpu and tensor.dtype in _BITS:
+    if tensor.layout in _SPARSE and tensor.device.type in device_types() and tensor.dtype in _BITS:
         raise SparseError
     if tensor.layout is not _STRIDED or tensor.is_nested or tensor.dtype not in _BITS:
         raise UnfitError(_unfit(tensor))

@@ -9,8 +9,9 @@ import torch
 from samebits._torch.core import dispatch_mode_class, is_virtual
 from samebits._torch.portable import can_decompose, is_faking, overload_name, schema_name
 from samebits.portable._exact import SPARSE, base_name, exactness_of, moves_complex
-from samebits.portable._plans import Plans, has_floats
+from samebits.portable._plans import Plans
 from samebits.portable._scan import has_complex
+from samebits.portable._sparse import has_floats
 from samebits.portable.coverage import CollectingMode
 
 if TYPE_CHECKING:

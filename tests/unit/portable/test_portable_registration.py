@@ -28,7 +28,8 @@ from samebits.portable._exact import COMPUTED_FACTORIES, base_of, exactness_of, 
 from samebits.portable._loaded_libraries import Libraries
 from samebits.portable._mode import DispatchMode
 from samebits.portable._native_ops import left_to_handlers, switch
-from samebits.portable._plans import handlers, sparse_handlers
+from samebits.portable._plans import handlers
+from samebits.portable._sparse import sparse_handlers
 from samebits.portable.activation import PortableActivation
 
 pytestmark = pytest.mark.skipif(not uses_registration(), reason="this torch takes no kernels from Python")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
 from torch import nn, optim
 
 from samebits.errors import SamebitsError
-from samebits.portable import _plans
+from samebits.portable import _sparse
 from samebits.portable._dispatch import PortableMode
+from samebits.portable._sparse import sparse_plan
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
@@ -255,6 +254,35 @@ def test_sparse_gradients_train_as_with_torch(optimizer, table):
     assert not torch.equal(found, START)
 
 
+MASKS = {
+    "coalesced": lambda: stored().coalesce(),
+    "places that repeat": stored,
+    "rows": lambda: torch.sparse_coo_tensor([[2, 0]], torch.ones(2, COLUMNS), (ROWS, COLUMNS)),
+    "other dtype": lambda: stored(torch.float64),
+    "nothing": lambda: torch.sparse_coo_tensor(torch.empty(2, 0).long(), torch.empty(0), (ROWS, COLUMNS)),
+    "rows of CSR": lambda: stored().to_sparse_csr(),
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_a_mask_takes_what_torch_takes(mask):
+    """Places, values and whether they are coalesced."""
+    given, d = MASKS[mask](), dense(ROWS, COLUMNS)
+    d[0, 0], d[2, 1] = -0.0, torch.inf
+    expected = d.sparse_mask(given)
+    with PortableMode():
+        found = d.sparse_mask(given)
+
+    assert (found.layout, found.dtype) == (expected.layout, expected.dtype)
+    if found.layout == torch.sparse_coo:
+        assert found.is_coalesced() == expected.is_coalesced()
+        assert torch.equal(found._indices(), expected._indices())
+        found, expected = found._values(), expected._values()
+    else:
+        found, expected = found.values(), expected.values()
+    assert found.numpy().tobytes() == expected.numpy().tobytes()
+
+
 def test_integers_are_torchs_own():
     """Whatever the op, the order does not matter."""
     tensor = torch.sparse_coo_tensor([[0, 0, 2]], [1, 2, 5], (4,))
@@ -267,6 +295,10 @@ REFUSED = {
     "elementwise product of two": lambda t, d: t.coalesce() * t.coalesce(),
     "power": lambda t, d: t.coalesce().pow(2),
     "integers of floats": lambda t, d: t.to(torch.int64),
+    "integers copied": lambda t, d: torch.zeros_like(t, dtype=torch.int64).copy_(t),
+    "floats of integers": lambda t, d: torch.zeros_like(t, dtype=torch.int64).coalesce().sin(),
+    "quotients of integers": lambda t, d: torch.zeros_like(t, dtype=torch.int64) / 3,
+    "another device": lambda t, d: t.to("meta"),
     "sum over all": lambda t, d: torch.ops.aten._sparse_sum.dim(t, [0, 1]),
     "norm": lambda t, d: t.coalesce().norm(),
     "blocks": lambda t, d: d[:6, :4].to_sparse_bsr((2, 2)),
@@ -293,12 +325,11 @@ def test_a_tensor_without_contents_beside_a_sparse_one_gives_none():
 
 
 def test_a_tensor_on_another_device_beside_a_sparse_one_is_refused(monkeypatch):
-    _plans.sparse_plan.cache_clear()
-    other = SimpleNamespace(is_meta=False, device="cuda:0")
-    monkeypatch.setattr(_plans, "first_off_cpu", lambda _: other)
+    sparse_plan.cache_clear()
+    monkeypatch.setattr(_sparse, "device_types", lambda: frozenset({"cuda"}))
     with (
         PortableMode(),
-        pytest.raises(SamebitsError, match=r"sub\.Tensor at .* got a tensor on cuda:0") as caught,
+        pytest.raises(SamebitsError, match=r"sub\.Tensor at .* got a tensor on cpu") as caught,
     ):
         stored() - stored()
 

@@ -1,7 +1,7 @@
 """What a GPU has no kernels for: what they read goes to the CPU, and their results come back.
 
 So every kernel has the CPU's bits, and takes as long as the way there and back. backends/cuda.py has kernels
-that run on the GPU, and leaves the rest to this.
+that run on the GPU, and leaves the rest to this. `on_host` is for functions that are no kernels.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from samebits.portable._devices import mapped
+import torch
+
+from samebits.portable._devices import mapped, tensors_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from torch import Tensor
 
@@ -57,3 +59,33 @@ def _run(method: Callable[..., Any], written: tuple[str, ...], *args: Any, **kwa
     for name in written:
         mapped(given[name], lambda tensor: tensor.copy_(copies[id(tensor)][1]))
     return result
+
+
+def on_host(
+    function: Callable[..., Any], places: Collection[int] = (), names: Collection[str] = ()
+) -> Callable[..., Any]:
+    """Return a function that computes on copies in CPU memory, and brings the results to the device.
+
+    Args:
+        function: of tensors of any layout, such as an op of torch.
+        places: of the arguments that it writes to.
+        names: of those by name.
+    """
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        tensors = list(tensors_in((args, tuple(kwargs.values()))))
+        device = next(each.device for each in tensors if not each.is_cpu)
+        given = [mapped(each, lambda tensor: tensor.cpu()) for each in args]
+        named = {name: mapped(each, lambda tensor: tensor.cpu()) for name, each in kwargs.items()}
+        if named.get("device") is not None:
+            named["device"] = torch.device("cpu")
+        result = function(*given, **named)
+        written = [(args[at], given[at]) for at in places if at < len(args)]
+        written += [(kwargs[name], named[name]) for name in names if name in kwargs]
+        for original, copy in written:
+            original.copy_(copy)
+        originals = {id(copy): original for original, copy in written}
+        return mapped(result, lambda tensor: originals.get(id(tensor), tensor.to(device)))
+
+    return run

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from samebits.portable._devices import device_types
 from samebits.portable._refusals import refuse_use
 from samebits.portable._registry import handles_sparse
 from samebits.portable._tensors import raised
+from samebits.portable.backends.detour import on_host
 from samebits.portable.kernels.reductions import accumulate_
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
@@ -95,30 +97,33 @@ def to_dense(self: Tensor, dtype: torch.dtype | None = None, masked_grad: bool |
 @handles_sparse("aten::_to_sparse", "aten::_to_sparse.sparse_dim")
 def to_sparse(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Compute `aten::_to_sparse` of a sparse tensor."""
-    return _whole(self).to_sparse(*args, **kwargs)
+    return _converted(torch.Tensor.to_sparse, self, *args, **kwargs)
 
 
 @handles_sparse("aten::_to_sparse_csr")
 def to_csr(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Compute `aten::_to_sparse_csr` of a sparse tensor."""
-    return _whole(self).to_sparse_csr(*args, **kwargs)
+    return _converted(torch.Tensor.to_sparse_csr, self, *args, **kwargs)
 
 
 @handles_sparse("aten::_to_sparse_csc")
 def to_csc(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Compute `aten::_to_sparse_csc` of a sparse tensor."""
-    return _whole(self).to_sparse_csc(*args, **kwargs)
+    return _converted(torch.Tensor.to_sparse_csc, self, *args, **kwargs)
 
 
 @handles_sparse("aten::_to_copy")
 def to_copy(self: Tensor, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Tensor:
-    """Compute `aten::_to_copy` to another float dtype."""
-    asked = {name: value for name, value in kwargs.items() if name in {"layout", "device"}}
-    if asked.get("layout") not in {None, self.layout} or asked.get("device") not in {None, self.device}:
-        raise refuse_use("_to_copy", "of a sparse tensor to another layout or device")
+    """Compute `aten::_to_copy` to another float dtype or device."""
+    if kwargs.get("layout") not in {None, self.layout}:
+        raise refuse_use("_to_copy", "of a sparse tensor to another layout")
+    device = torch.device(kwargs.get("device") or self.device)
+    if device.type not in device_types():
+        raise refuse_use("_to_copy", f"of a sparse tensor to {device}")
     if dtype is not None and not dtype.is_floating_point:
         raise refuse_use("_to_copy", "of a sparse tensor of floats to integers")
-    return _with_values(self, _values(self).to(dtype or self.dtype, copy=True))
+    values = _values(self).to(device, dtype or self.dtype, copy=True)
+    return _with_values(self, values)
 
 
 @handles_sparse("aten::mm")
@@ -208,7 +213,7 @@ def mul(self: Tensor, other: Tensor | float) -> Tensor:
         if other.shape != self.shape:
             raise refuse_use("mul", "of a sparse tensor and one of another shape")
         whole = coalesce(self)
-        return _with_values(whole, whole._values() * other.sparse_mask(whole)._values())
+        return _with_values(whole, whole._values() * _taken(other, entries_of(whole, "mul")))
     return _with_values(self, _values(self) * other)
 
 
@@ -251,10 +256,32 @@ def sum_dim(self: Tensor, dim: Sequence[int]) -> Tensor:
 @handles_sparse("aten::sparse_mask")
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
     """Compute `aten::sparse_mask`: `self` at the indices of `mask`."""
+    if not _is_sparse(self) and mask.layout == torch.sparse_coo:
+        return _with_values(mask, _taken(self, entries_of(mask, "sparse_mask")))
     if _is_sparse(self):
         _only_coo("sparse_mask", self)
         self = coalesce(self)
-    return self.sparse_mask(mask)
+    return _moving(torch.Tensor.sparse_mask, self, mask)
+
+
+def _converted(convert: Callable[..., Tensor], tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    return _moving(convert, _whole(tensor), *args, **kwargs)
+
+
+def _moving(move: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
+    """Call a function of torch that only moves entries on the CPU, whose like on a GPU may add them.
+
+    For example, a coalesced tensor is coalesced again on its way to CSC, and CUDA's kernel adds its values to
+    +0: -0 becomes +0 (`coalesceValuesKernel` in ATen/native/sparse/cuda/SparseCUDAApplyUtils.cuh).
+    """
+    compute = move if args[0].is_cpu else on_host(move)
+    return compute(*args, **kwargs)
+
+
+def _taken(dense: Tensor, entries: Entries) -> Tensor:
+    """Return the elements of a dense tensor at the indices of a COO tensor of its shape."""
+    rows = dense.reshape(entries.sizes.numel(), entries.values.shape[1:].numel())
+    return rows.index_select(0, entries.keys()).reshape(entries.values.shape)
 
 
 def _add_to_dense(dense: Tensor, sparse: Tensor, alpha: float) -> Tensor:
@@ -305,14 +332,20 @@ def _values(tensor: Tensor) -> Tensor:
 
 
 def _with_values(tensor: Tensor, values: Tensor) -> Tensor:
-    """Return a tensor with the same indices and other values."""
+    """Return a tensor with the same indices and other values, on their device."""
+    device = values.device
     if tensor.layout == torch.sparse_coo:
-        return _made(tensor, tensor._indices(), values, tensor.is_coalesced())
+        return _made(tensor, tensor._indices().to(device), values, tensor.is_coalesced())
     by_rows = tensor.layout == torch.sparse_csr
     starts = tensor.crow_indices() if by_rows else tensor.ccol_indices()
     others = tensor.col_indices() if by_rows else tensor.row_indices()
     return torch.sparse_compressed_tensor(
-        starts, others, values, tensor.shape, layout=tensor.layout, check_invariants=False
+        starts.to(device),
+        others.to(device),
+        values,
+        tensor.shape,
+        layout=tensor.layout,
+        check_invariants=False,
     )
 
 

@@ -15,7 +15,7 @@ from samebits.portable.kernels.attention import softmax as dense_softmax
 from samebits.portable.kernels.attention import softmax_gradient
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.reductions import accumulate_
-from samebits.portable.ops.sparse import Entries, coalesce, entries_of
+from samebits.portable.ops.sparse import Entries, coalesce, entries_of, sparse_mask
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -87,7 +87,7 @@ def _at(gradient: Tensor, whole: Tensor) -> Tensor:
     """Return the gradient at the entries of a coalesced tensor, 0 where it has none."""
     if gradient.layout == torch.sparse_coo:
         gradient = coalesce(gradient)
-    return gradient.sparse_mask(whole)._values()
+    return sparse_mask(gradient, whole)._values()
 
 
 def _like(whole: Tensor, values: Tensor) -> Tensor:

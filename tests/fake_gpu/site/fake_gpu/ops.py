@@ -20,7 +20,7 @@ from fake_gpu.translations import translations, whole_layers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Allocation, and what needs no kernel: these are torch's own.
+# Allocation, what needs no kernel, and what is made of other ops (the last line): these are torch's own.
 NATIVE = frozenset((
     "empty.memory_format",
     "empty_strided",
@@ -34,6 +34,7 @@ NATIVE = frozenset((
     "_pin_memory",
     "_local_scalar_dense",
     "_fused_sdp_choice",
+    *("_to_sparse", "_to_sparse.sparse_dim", "_to_sparse_csr", "_to_sparse_csc"),
 ))  # fmt: skip
 OFFSET_PER_CALL = 4  # by which a generator moves: a multiple of four, as torch wants it
 
