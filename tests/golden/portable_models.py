@@ -429,7 +429,7 @@ def low_precision() -> Training:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def loss_of() -> Tensor:
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast(x.device.type, dtype=torch.bfloat16):
             return functional.cross_entropy(model(x), y)
 
     return plain(model, optimizer, loss_of)

@@ -27,7 +27,6 @@ pytestmark = pytest.mark.gpu
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 DTYPES = [torch.float32, torch.float64]
-NOT_ON_GPU = {"low_precision"}  # under autocast torch casts other ops there than on the CPU
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -579,13 +578,13 @@ def models():
 
 
 DIGESTS = json.loads((GOLDEN / "portable.json").read_text())["digests"]
-TRAININGS = [name for name in DIGESTS if not name.startswith("example_") and name not in NOT_ON_GPU]
+TRAININGS = [name for name in DIGESTS if not name.startswith("example_")]
 
 
 @pytest.mark.parametrize("name", TRAININGS)
 def test_golden_trainings(name, models):
     """The digest of the CPU, from the same file."""
-    assert set(models.TRAININGS) == {*TRAININGS, *NOT_ON_GPU}
+    assert set(models.TRAININGS) == set(TRAININGS)
     torch.set_default_device("cuda")
     try:
         with samebits.portable():

@@ -81,14 +81,17 @@ class KernelOverrides:
             self._libraries.popitem()[1]._destroy()
 
     def _override(self, name: str, key: str, kernel: Kernel) -> None:
-        own = torch.library.get_kernel(op_named(name), key)
         namespace, _, rest = _whole(name).partition("::")
+        # Not by `Library.impl`: torch would count the op among those that Python code made (dispatch_key.py).
+        self._library(namespace).m.impl(rest, key, self._running(name, key, kernel), True)
+
+    def _running(self, name: str, key: str, kernel: Kernel) -> Callable[..., Any]:
+        own = torch.library.get_kernel(op_named(name), key)
 
         def run(keyset: Any, *args: Any, **kwargs: Any) -> Any:
             return kernel(lambda: own.call_boxed(keyset, *args, **kwargs), *args, **kwargs)
 
-        # Not by `Library.impl`: torch would count the op among those that Python code made (dispatch_key.py).
-        self._library(namespace).m.impl(rest, key, run, True)
+        return run
 
     def _library(self, namespace: str) -> Any:
         if namespace not in self._libraries:

@@ -31,6 +31,7 @@ from samebits.portable._noted_reductions import note_reductions
 from samebits.portable._registration import following_libraries
 from samebits.portable._threads import work_within
 from samebits.portable.backends.library import BACKEND_VARIABLE, load
+from samebits.portable.device_casts import casts_as_on_cpu
 from samebits.portable.device_exactness import exact_on_gpu
 from samebits.portable.gradients import own_gradients
 
@@ -115,6 +116,7 @@ class PortableActivation:
             self._paths.enter_context(following_libraries(follow))
             self._paths.enter_context(own_gradients())
             self._paths.enter_context(exact_on_gpu().held())
+            self._paths.enter_context(casts_as_on_cpu().held())
             mode.__enter__()
         except BaseException:
             self._put_back()
@@ -185,7 +187,7 @@ def check_subnormals() -> None:
 def _in_portable_mode(run: Callable[[], Any]) -> Any:
     if is_portable():
         return run()
-    with own_gradients(), exact_on_gpu().held(), PortableMode(again=True):
+    with own_gradients(), exact_on_gpu().held(), casts_as_on_cpu().held(), PortableMode(again=True):
         return run()
 
 
