@@ -7,6 +7,7 @@ import datetime as dt
 import functools
 import os
 import random
+import struct
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -171,7 +172,7 @@ class DrawProbe:
             if a is None and log.active:
                 frame = calling_frame()
                 if frame.f_globals.get("__name__") != "tempfile":  # its names are recorded
-                    log.taken("random.Random", frame, repr(self.getstate()).encode(), through=True)
+                    log.taken("random.Random", frame, words_of(self), through=True)
 
         self._patches.set(random.Random, "seed", seed)
 
@@ -248,6 +249,15 @@ def _python_state() -> Callable[[], bytes]:
     if address is not None:
         return lambda: ctypes.string_at(*address)
     return lambda: repr(random.getstate()).encode()
+
+
+def words_of(generator: random.Random) -> bytes:
+    """Return the state of a generator, as many bytes in every run.
+
+    Memory of another size would move what the script allocates next, whose addresses are held.
+    """
+    words = random.Random.getstate(generator)[1]
+    return struct.pack(f"{len(words)}I", *words)
 
 
 def _numpy_state() -> bytes:
