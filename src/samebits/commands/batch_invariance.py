@@ -16,6 +16,7 @@ import torch
 from samebits._runtime.frames import FrameRanks, nearest_site
 from samebits._text.str_enum import StrEnum
 from samebits._torch.core import dispatch_mode_class, is_random
+from samebits._torch.higher_order import is_higher_order, run_by_its_ops
 from samebits.digest import digest_many
 from samebits.errors import SamebitsError
 from samebits.recording.distance import KNOWN, Difference, tensor_difference
@@ -338,9 +339,13 @@ def _op_log(log: list[_OpRows], modules: list[str], n: int) -> Any:
     ranks = FrameRanks()
 
     class Log(dispatch_mode_class()):  # type: ignore[misc]
+        supports_higher_order_operators = True
+
         def __torch_dispatch__(
             self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
         ) -> Any:
+            if is_higher_order(func):
+                return run_by_its_ops(func, args, kwargs or {}, self)
             given = func(*args, **(kwargs or {}))
             tensors = given if isinstance(given, (list, tuple)) else (given,)
             read = () if str(func).startswith(_UNWRITTEN) else tensors

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits._torch.core import dispatch_mode_class, mutated_arguments
+from samebits._torch.higher_order import is_higher_order, run_by_its_ops
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,11 +52,15 @@ def _mode_class() -> type[Any]:
     class AuditMode(dispatch_mode_class()):  # type: ignore[misc]
         """Hands every op to the audit."""
 
+        supports_higher_order_operators = True
+
         def __init__(self, audit: Audit) -> None:
             super().__init__()
             self.audit = audit
 
         def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if is_higher_order(op):
+                return run_by_its_ops(op, args, kwargs or {}, self)
             outcome = op(*args, **(kwargs or {}))
             self.audit.see(op, args, kwargs or {}, outcome)
             return outcome

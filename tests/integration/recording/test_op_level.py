@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import pytest
@@ -204,6 +205,54 @@ def test_custom_functions_show_the_lines_of_their_backward(tmp_path):
         Square.apply(x).sum().backward()
 
     assert "backward" in {e.site.function.rpartition(".")[2] for e in ops_of(path)}
+
+
+def test_the_ops_inside_higher_order_ops_are_recorded(tmp_path):
+    """A dispatch mode gets `torch.cond` as one call, for which torch has no rule."""
+    x = torch.ones(2, requires_grad=True)
+
+    def choose(pred):
+        return torch.ops.higher_order.cond(pred, lambda t: t.exp(), lambda t: t.tanh(), (x.detach(),))
+
+    expected = choose(torch.tensor(True))
+    with record(tmp_path / "a.sbr", level="op") as path:
+        found = choose(torch.tensor(True))
+        count, y = torch.ops.higher_order.while_loop(
+            lambda i, _: i < 3, lambda i, t: (i + 1, t * 2), (torch.tensor(0), x.detach()), ()
+        )
+
+    assert torch.equal(found, expected)
+    assert (int(count), y.tolist()) == (3, [8, 8])
+    ops = [e.op for e in ops_of(path)]
+    assert ops.count("aten::exp.default") == 1
+    assert "aten::tanh.default" not in ops
+    assert ops.count("aten::mul.Tensor") == 3
+
+
+@pytest.mark.parametrize("other", [False, True])
+@pytest.mark.filterwarnings("ignore")
+def test_flex_attention_is_left_to_another_mode_that_may_have_a_rule_for_it(tmp_path, monkeypatch, other):
+    """What such a mode sees must not depend on whether a recording goes on."""
+    import torch.nn.attention.flex_attention as flex
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Log(TorchDispatchMode):
+        supports_higher_order_operators = True
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    monkeypatch.setattr(flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True)
+    x = torch.ones(1, 1, 4, 2)
+    expected = flex.flex_attention(x, x, x)
+    with Log() if other else contextlib.nullcontext(), record(tmp_path / "a.sbr", level="op") as path:
+        found = flex.flex_attention(x, x, x)
+    assert torch.equal(found, expected)
+    assert ("flex_attention" in seen) is other
+    assert ("aten::matmul.default" in {e.op for e in ops_of(path)}) is not other
 
 
 @pytest.mark.parametrize(

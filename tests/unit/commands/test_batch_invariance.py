@@ -67,3 +67,15 @@ def test_outputs_that_only_some_batches_have_are_refused():
     with pytest.raises(SamebitsError) as caught:
         first_variance(lambda x: {"x": x, **({"more": x} if len(x) > 1 else {})}, batch())
     assert "more" in str(caught.value)
+
+
+def test_a_model_with_higher_order_ops_is_looked_at_op_by_op():
+    """A dispatch mode that does not ask for them gets an error of torch."""
+    attend = torch.ops.higher_order.cond
+
+    def model(x):
+        scaled = x * (1 + torch.finfo(torch.float32).eps * (len(x) > 1))
+        return attend(torch.tensor(True), lambda y: y.exp(), lambda y: y - 1, (scaled,))
+
+    found = first_variance(model, batch())
+    assert found.cause is VarianceCause.KERNEL

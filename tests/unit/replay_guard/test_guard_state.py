@@ -721,3 +721,17 @@ def test_arrays_of_all_kinds_are_compared(model):
         with pytest.raises(ReplayMismatchError) as caught:
             ReplayGuard(model, every=1)(step, X, kind, values)
         assert [each.name for each in caught.value.mismatch.tensors] == ["output"]
+
+
+def test_higher_order_ops_are_audited_by_their_ops(model):
+    """What a branch of `torch.cond` writes to is seen."""
+    held = [torch.zeros(2, 4)]
+
+    def add(gradient):
+        branches = (lambda given: held[0].add_(given) * 2, lambda given: given * 2)
+        torch.ops.higher_order.cond(torch.tensor(True), *branches, (gradient,))
+
+    model.weight.register_hook(add)
+
+    with pytest.raises(SamebitsError, match="aten::add_"):
+        ReplayGuard(model, every=1)(lambda x: model(x).sum().backward(), X)

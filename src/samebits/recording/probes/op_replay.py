@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import calling_frame, pass_on
 from samebits._torch.core import dispatch_mode_class, is_virtual, node_sequence
+from samebits._torch.higher_order import is_higher_order, run_by_its_ops
 from samebits._torch.schemas import OpTraits, traits_of
 from samebits.digest.pending import read
 from samebits.errors import SamebitsError
@@ -308,6 +309,8 @@ def _mode_class(probe: ReplayProbe, plain: Any) -> type[Any]:
     class ReplayMode(dispatch_mode_class()):  # type: ignore[misc]
         """Hands every op of one thread to the probe."""
 
+        supports_higher_order_operators = True
+
         def __init__(self) -> None:
             super().__init__()
             self.forward: dict[int, tuple[int | None, str]] = {}
@@ -328,6 +331,8 @@ def _mode_class(probe: ReplayProbe, plain: Any) -> type[Any]:
             if any(type(tensor).__torch_dispatch__ is not plain for tensor in tensors):
                 probe.skip(op, SkipReason.SUBCLASS)
                 return NotImplemented  # torch calls that dispatch: the ops inside it come here
+        if is_higher_order(op):
+            return run_by_its_ops(op, *call, mode)
         return probe.call(op, call, mode.forward, calling_frame())
 
     # Set afterwards: a method of the class body would be wrapped in a switch for torch.compile, which is off.

@@ -14,6 +14,7 @@ from samebits._torch.core import (
     is_virtual,
     node_sequence,
 )
+from samebits._torch.higher_order import is_higher_order, run_by_its_ops
 from samebits._torch.unseen import foreign_modes
 from samebits.digest import digest_many
 from samebits.digest.tensors import kinds_in
@@ -282,6 +283,21 @@ class OpProbe(DispatchProbe):
         finally:
             self._contents.forget()
 
+    def call_higher_order(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        """Run a higher-order op: the ops that it consists of are recorded, as far as a mode can see them.
+
+        Args:
+            op: such as `flex_attention`.
+            args: its positional arguments.
+            kwargs: its keyword arguments.
+            mode: that torch called with it.
+        """
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return run_by_its_ops(op, args, kwargs, mode)
+
+        return self.call_unseen(run, args, kwargs, None)
+
     def _learn(self, op: Any) -> tuple[OpSpec, Any]:
         # Keyed by identity, since an overload's hash is computed in Python; held, so that none other gets it.
         learned = self._specs[id(op)] = spec_of(op, self._recorder.writer.text), op
@@ -373,6 +389,8 @@ def _mode_class(probe: OpProbe) -> type[Any]:
     class OpMode(dispatch_mode_class()):  # type: ignore[misc]
         """Hands every op of one thread to the probe."""
 
+        supports_higher_order_operators = True
+
         def __init__(self) -> None:
             super().__init__()
             self.thread = probe.thread_state()
@@ -390,6 +408,8 @@ def _mode_class(probe: OpProbe) -> type[Any]:
                 return probe.call_unseen(op, args, kwargs or nothing, None)
             if any(is_opaque(tensor) for tensor in tensors):
                 return NotImplemented  # torch calls that dispatch: the ops inside it are recorded
+        if is_higher_order(op):
+            return probe.call_higher_order(op, args, kwargs or nothing, mode)
         thread = mode.thread
         if len(thread.forward) > FORWARD_SITES:
             thread.forward.clear()
