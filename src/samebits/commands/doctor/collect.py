@@ -39,7 +39,7 @@ def collect(folder: Path, imports: frozenset[str] | None = None) -> EnvironmentS
 
     Args:
         folder: of the script; its modules are looked up there first.
-        imports: top-level names that the script imports; None when no script is given.
+        imports: names that the script imports (`imported_packages`); None when no script is given.
 
     Raises:
         SamebitsError: no interpreter is known (`no-interpreter`), or not even plain Python can be examined

@@ -194,7 +194,7 @@ class EnvironmentSnapshot:
         record_folder: where records would go.
         variables: environment variables that numeric libraries read.
         packages: version of each installed distribution, by its normalised name.
-        imports: top-level names that the script imports; None when no script was given.
+        imports: names that the script imports (`imported_packages`); None when no script was given.
         switches: the switches, in the table's order.
         fixable_layout: whether address space randomisation can be switched off.
         settings: the switches that the script sets, as far as its source tells.

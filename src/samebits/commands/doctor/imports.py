@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+FLEX_ATTENTION = "torch.nn.attention.flex_attention"
+"""A part of torch that has a name of its own among the imports."""
 _MOST_FILES = 2000
 
 
 def imported_packages(start: Path, root: Path) -> frozenset[str]:
-    """Return the top-level names that a file and its own modules import.
+    """Return the top-level names that a file and its own modules import, and `FLEX_ATTENTION` where they do.
 
     Imports by name at run time (`importlib.import_module(name)`) are not seen. Imports made inside installed
     packages are not followed.
@@ -23,7 +25,9 @@ def imported_packages(start: Path, root: Path) -> frozenset[str]:
         root: folder of the script, where its own modules are looked up.
     """
     names = {name for file in own_modules(start, root) for name in _names(file, root)}
-    return frozenset(name.partition(".")[0] for name in names if not _own_files(name, root))
+    packages = {name.partition(".")[0] for name in names if not _own_files(name, root)}
+    is_flex = any(f"{name}.".startswith(f"{FLEX_ATTENTION}.") for name in names)
+    return frozenset(packages | {FLEX_ATTENTION} if is_flex else packages)
 
 
 def own_modules(start: Path, root: Path) -> tuple[Path, ...]:

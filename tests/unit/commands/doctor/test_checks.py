@@ -20,6 +20,7 @@ from snapshot_builder import (
 from samebits.commands.doctor.checks import CHECKS, examine, gpus, machine, packages, process, proof, script
 from samebits.commands.doctor.checks.packages import PACKAGES
 from samebits.commands.doctor.environment import DigestCheck, Gpu, Setting
+from samebits.commands.doctor.imports import FLEX_ATTENTION
 from samebits.commands.doctor.threat import EVERY, LEVELS, PROMISES
 
 AMD = dataclasses.replace(CPUS, processor="AMD EPYC 9R14")
@@ -184,6 +185,20 @@ CASES = [
         "MIG",
         "may break",
         SILENT,
+    ),
+    (
+        script.compiled_attention,
+        healthy(torch=CUDA, imports=frozenset({"torch", FLEX_ATTENTION})),
+        "flex_attention",
+        "may break",
+        healthy(torch=CUDA, imports=frozenset({"torch"})),
+    ),
+    (
+        script.compiled_attention,
+        healthy(torch=CUDA, imports=frozenset({FLEX_ATTENTION})),
+        "flex_attention",
+        "may break",
+        healthy(imports=frozenset({FLEX_ATTENTION})),
     ),
     (gpus.gpu_model, healthy(torch=CUDA), "NVIDIA H200", "may break", SILENT),
     (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from samebits.commands.doctor.imports import imported_packages, is_parsed, started_file
+from samebits.commands.doctor.imports import FLEX_ATTENTION, imported_packages, is_parsed, started_file
 
 
 def write(folder, **files):
@@ -31,6 +31,22 @@ def test_own_modules_are_followed(tmp_path):
 
     assert {"torch", "lightning", "albumentations", "accelerate"} <= found
     assert found.isdisjoint({"helper", "pack", "train"})
+
+
+@pytest.mark.parametrize(
+    ("text", "is_flex"),
+    [
+        ("from torch.nn.attention.flex_attention import flex_attention", True),
+        ("import torch.nn.attention.flex_attention as flex", True),
+        ("from torch.nn.attention import flex_attention", True),
+        ("from torch.nn.attention import sdpa_kernel", False),
+        ("import torch", False),
+    ],
+)
+def test_flex_attention_has_a_name_of_its_own(tmp_path, text, is_flex):
+    """Also in a module beside the script."""
+    script = write(tmp_path, train="import model", model=text)
+    assert imported_packages(script, tmp_path) == {"torch", *([FLEX_ATTENTION] if is_flex else [])}
 
 
 @pytest.mark.parametrize("text", ["import (", "\0", "é" * 3 + "\nimport torch )"])

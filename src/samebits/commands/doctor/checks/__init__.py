@@ -23,6 +23,7 @@ CHECKS: tuple[Check, ...] = (
     proof.unset_switches,
     proof.set_variables,
     script.settings_against_repeating,
+    script.compiled_attention,
     process.thread_count,
     process.torchrun_threads,
     process.ineffective_thread_count,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from samebits.commands.doctor.imports import FLEX_ATTENTION
 from samebits.commands.doctor.threat import MAY_BREAK, NOTE, Threat
 from samebits.interventions.plan import intervention_named
 from samebits.switches.table import switch_named
@@ -57,6 +58,22 @@ def narrow_floats(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
                 switch.source,
                 NOTE,
             )
+
+
+def compiled_attention(snapshot: EnvironmentSnapshot) -> Iterable[Threat]:
+    """No kernel of attention that the script has compiled adds in any order."""
+    if FLEX_ATTENTION in (snapshot.imports or ()) and snapshot.torch.cuda:
+        yield Threat(
+            "repeatable",
+            "flex_attention",
+            "the script imports flex_attention",
+            "Compiled for a GPU, it adds the gradients of tensors that `score_mod` captures (a learned bias) "
+            "with atomic operations. `torch.use_deterministic_algorithms` and `samebits run --seed N` do not "
+            "change that.",
+            "call it uncompiled, or let score_mod capture only tensors that need no gradient",
+            "pytorch#137452; torch/_inductor/kernel/flex/common.py, 2.15.0",
+            MAY_BREAK,
+        )
 
 
 def _settings(snapshot: EnvironmentSnapshot) -> Mapping[tuple[str, str], str]:
