@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Path = tuple[str, ...]
 
 _COMPILED = ("torch", "compiled")
+_ATTENTION = ("torch", "attention")
+_GEMMS = ("torch", "gemms")
 # The longer a run lasts, the more it has of these.
 _COME_LATER = frozenset(("libraries", "packages", "distributions", "variables", "code", "data"))
 # A switch that only one run has belongs to a library that only one imported, or to another release.
@@ -34,7 +36,9 @@ _KNOWN_TO_BOTH = frozenset(("switches", "torch"))
 _LIBRARIES = ("libraries",)
 _TABLES = frozenset((("variables",), ("switches",), ("torch", "threads"), _LIBRARIES))
 # What a script does decides these: the flags that it sets. And which libraries it loads.
-_OF_A_RUN = frozenset((("switches",), ("torch", "switches"), ("torch", "default_dtype"), _COMPILED))
+_OF_A_RUN = frozenset(
+    (("switches",), ("torch", "switches"), ("torch", "default_dtype"), _COMPILED, _ATTENTION, _GEMMS)
+)
 # torch tells it only where CUDA is in use; which library was loaded is known without.
 _UNKNOWN_IF_EMPTY = frozenset((("torch", "cudnn"),))
 _LONGEST_VALUE = 80
@@ -260,7 +264,7 @@ def _differing(
         if place == ("variables",) and one_was_killed:
             continue  # the other's are from its end: its script may have set some itself
         if table is None:
-            if not (stopped and path[0] in _COME_LATER):
+            if not (stopped and (path[0] in _COME_LATER or path == _ATTENTION)):
                 fact = _difference_at(first, second, path)
                 yield from () if fact is None else (fact,)
         else:

@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 _TORCH_THREADS = ("torch", "threads", ANY)
 _CAPABILITY = ("torch", "capability")
 _COMPILED = ("torch", "compiled", ANY)
+_ATTENTION = ("torch", "attention")
+_GEMMS = ("torch", "gemms", ANY)
 _LIBRARIES = ("libraries", ANY)
 _OF_TORCH = (
     ("torch", "git"), ("torch", "cuda"), ("torch", "cudnn"), ("torch", "mkl"), ("torch", "onednn"),
     ("torch", "openmp"), ("torch", "nccl"), ("packages", "torch"), ("distributions", "torch"), _CAPABILITY,
-    _LIBRARIES, _COMPILED,
+    _LIBRARIES, _COMPILED, _ATTENTION, _GEMMS,
 )  # fmt: skip
 _OF_PROCESSOR = (("machine", "processor"), ("machine", "instructions"), _CAPABILITY, _COMPILED)
 
@@ -50,7 +52,7 @@ _INPUTS = (
     Influence(("control", "seed"), (Results.ALL,), Strength.INPUT),
     Influence(("control", "portable"), (Results.ALL,), Strength.INPUT, (("switches", "mkldnn-enabled"),)),
     Influence(("ranks", "world_size"), (Results.ALL,), Strength.INPUT),
-    Influence(("torch", "default_dtype"), (Results.ALL,), Strength.INPUT),
+    Influence(("torch", "default_dtype"), (Results.ALL,), Strength.INPUT, (_ATTENTION,)),
     Influence(("source", "commit"), (Results.ALL,), Strength.POSSIBLE, effect=(("code",),)),
     Influence(("source", "changed"), (Results.ALL,), Strength.POSSIBLE, effect=(("code",),)),
 )
@@ -68,6 +70,9 @@ _WRITES = {
     "deterministic-algorithms": ("inductor-deterministic",),
     "matmul-precision": ("matmul-allow-tf32", "fp32-cuda-matmul", "fp32-mkldnn-matmul"),
 }
+# With it torch leaves out cuDNN's attention, or takes the efficient one for a mask (seen in torch 2.15.0 with
+# compute capability 9.0).
+_CHOOSE_ATTENTION = frozenset(("deterministic-algorithms",))
 _OTHER_VARIABLES = (
     Influence(("variables", "DNNL_MAX_CPU_ISA"), BY_ONEDNN, Strength.DOCUMENTED),
     Influence(("variables", "NPY_DISABLE_CPU_FEATURES"), (Results.PACKAGE,), Strength.DOCUMENTED),
@@ -111,6 +116,8 @@ _ON_CPU = {
     LibraryKind.OPENMP: (Results.SUMS,),
     LibraryKind.MATHS: (Results.LIBRARY_MATHS,),
 }
+# Facts that tell what was chosen for a GPU.
+_CHOSEN = (_ATTENTION, _GEMMS)
 _GPU_LIBRARIES = tuple(map(_library, _ON_GPU))
 _BUILDS = (
     Influence(("torch", "version"), (Results.ALL,), Strength.DOCUMENTED, _OF_TORCH),
@@ -129,9 +136,9 @@ _BUILDS = (
     Influence(_TORCH_THREADS, BY_THREADS, Strength.MEASURED, (("switches", "threads"), _COMPILED)),
     Influence(("torch", "mkl"), BY_MKL, Strength.DOCUMENTED, (_library(LibraryKind.MKL),)),
     Influence(("torch", "onednn"), BY_ONEDNN, Strength.DOCUMENTED, (_library(LibraryKind.ONEDNN),)),
-    Influence(("torch", "gpus"), (Results.CUDA, Results.NORMAL_NUMBERS), Strength.DOCUMENTED),
-    Influence(("torch", "cuda"), (Results.CUDA,), Strength.DOCUMENTED, _GPU_LIBRARIES),
-    Influence(("torch", "cudnn"), BY_CUDNN, Strength.DOCUMENTED, (_library(LibraryKind.CUDNN),)),
+    Influence(("torch", "gpus"), (Results.CUDA, Results.NORMAL_NUMBERS), Strength.DOCUMENTED, _CHOSEN),
+    Influence(("torch", "cuda"), (Results.CUDA,), Strength.DOCUMENTED, (*_GPU_LIBRARIES, *_CHOSEN)),
+    Influence(("torch", "cudnn"), BY_CUDNN, Strength.DOCUMENTED, (_library(LibraryKind.CUDNN), _ATTENTION)),
     Influence(
         ("torch", "nccl"),
         (Results.COLLECTIVES,),
@@ -156,6 +163,9 @@ _BUILDS = (
     Influence(("machine", "processor"), (*BY_MKL, *BY_ONEDNN), Strength.DOCUMENTED),
 )
 _REST = (
+    # "The choice of backend can be a source of nondeterminism" (PyTorch's notes on reproducibility).
+    Influence(_ATTENTION, (Results.ATTENTION,), Strength.DOCUMENTED),
+    Influence(_GEMMS, (Results.PRODUCTS,), Strength.DOCUMENTED),
     Influence(_COMPILED, (Results.COMPILED,), Strength.DOCUMENTED),
     Influence(("distributions", ANY), (Results.PACKAGE,), Strength.POSSIBLE, (_LIBRARIES,)),
     Influence(("packages", ANY), (Results.PACKAGE,), Strength.POSSIBLE, (_LIBRARIES,)),
@@ -171,7 +181,9 @@ def influences() -> tuple[Influence, ...]:
     """Return the influences, in the order in which they claim the facts that differ."""
     switches = tuple(map(_of_switch, TABLE))
     libraries = [
-        Influence(_library(kind), results, strength, on_gpu=True)
+        Influence(
+            _library(kind), results, strength, (_GEMMS,) if kind is LibraryKind.CUBLAS else (), on_gpu=True
+        )
         for kind, (results, strength) in _ON_GPU.items()
     ]
     variables = [_of_variable(switch) for switch in TABLE if isinstance(switch.handle, Variable)]
@@ -181,14 +193,25 @@ def influences() -> tuple[Influence, ...]:
 def _of_variable(switch: Switch) -> Influence:
     follows, effect = _THROUGH.get(switch.name, ((), ()))
     path = ("variables", switch.name)
-    follows += (_COMPILED,) if Results.COMPILED in switch.affects else ()
-    return Influence(path, switch.affects, _strength(switch), (*follows, ("switches", switch.name)), effect)
+    follows = (*follows, *_made_by(switch), ("switches", switch.name))
+    return Influence(path, switch.affects, _strength(switch), follows, effect)
 
 
 def _of_switch(switch: Switch) -> Influence:
     follows: tuple[Path, ...] = tuple(("switches", name) for name in _WRITES.get(switch.name, ()))
-    follows += (_COMPILED,) if Results.COMPILED in switch.affects else ()
+    follows += _made_by(switch)
     return Influence(("switches", switch.name), switch.affects, _strength(switch), follows)
+
+
+def _made_by(switch: Switch) -> tuple[Path, ...]:
+    """Return the facts that tell what was chosen, or compiled, by the value of a switch."""
+    affects, name = switch.affects, switch.name
+    chooses = {
+        _COMPILED: Results.COMPILED in affects,
+        _ATTENTION: Results.ATTENTION in affects or "SDPA" in name or name in _CHOOSE_ATTENTION,
+        _GEMMS: Results.CUDA in affects,
+    }
+    return tuple(path for path, applies in chooses.items() if applies)
 
 
 def _strength(switch: Switch) -> Strength:

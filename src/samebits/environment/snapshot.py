@@ -29,7 +29,7 @@ from samebits.environment.torch_build import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from samebits.environment.files import DataFacts, FileDigest
 
@@ -166,6 +166,18 @@ def collect(directory: Path | None = None, switches: Mapping[str, str] | None = 
         source=collect_source(directory or _folder_of("")),
         switches={name: value for name, value in (switches or {}).items() if name not in variables},
     )
+
+
+def with_attention(facts: Environment, ops: Iterable[str]) -> Environment:
+    """Return the facts with the ops of attention that a recording saw, beside those in generated code.
+
+    Args:
+        facts: of this process.
+        ops: their names.
+    """
+    if facts.torch is None:
+        return facts
+    return replace(facts, torch=replace(facts.torch, attention=tuple(sorted({*facts.torch.attention, *ops}))))
 
 
 def with_inventory(

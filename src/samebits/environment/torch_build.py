@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from samebits.environment.generated_code import collect_generated_code
+from samebits.environment.gemm_choices import collect_gemm_choices
+from samebits.environment.generated_code import collect_attention, collect_generated_code
 from samebits.environment.numeric_libraries import nccl_version
 
 
@@ -53,6 +55,8 @@ class TorchFacts:
         default_dtype: such as `torch.float32`.
         gpus: empty while CUDA is not in use: asking would start it.
         compiled: the code that `torch.compile` generated, by graph and kernel.
+        attention: ops of attention in that code, and those that a recording saw (`with_attention`).
+        gemms: the algorithms of matrix products on a GPU, where a library tells them.
     """
 
     version: str
@@ -68,6 +72,8 @@ class TorchFacts:
     default_dtype: str
     gpus: tuple[GpuFacts, ...]
     compiled: dict[str, str]
+    attention: tuple[str, ...]
+    gemms: dict[str, str]
 
 
 def collect_torch(torch: Any) -> TorchFacts | None:
@@ -93,6 +99,8 @@ def collect_torch(torch: Any) -> TorchFacts | None:
         default_dtype=_text(torch, "get_default_dtype"),
         gpus=_collect_gpus(torch),
         compiled=collect_generated_code(),
+        attention=collect_attention(),
+        gemms=collect_gemm_choices(torch, os.environ, os.getpid()),
     )
 
 

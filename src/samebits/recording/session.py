@@ -14,10 +14,11 @@ from samebits._runtime.frames import calling_frame, is_of_compiler, is_own_call,
 from samebits._runtime.imports import PostImport
 from samebits._text.caches import cache_folder
 from samebits._text.masking import Masker
-from samebits._torch.core import COMPILER_RULES, compiled_graphs, hide_from_compiler
+from samebits._torch.core import COMPILER_RULES, hide_from_compiler
 from samebits.environment import snapshot as environment
 from samebits.environment.distributed import KEY as RANKS
 from samebits.environment.loaded_code import LoadedCode
+from samebits.recording._compiler_notes import compiler_notes
 from samebits.recording._recorder import Recorder, TensorReader, recordable
 from samebits.recording._scalars import ValueLog
 from samebits.recording._steps import ReferenceLimit, StepLimit
@@ -227,6 +228,8 @@ class RecordingSession:
     def _facts_at_end(self) -> environment.Environment:
         inventory, script = self.settings.inventory, self._code.script
         facts = environment.collect(Path(script).parent if script else None, switch_values())
+        if self._probes is not None:
+            facts = environment.with_attention(facts, self._probes.attention())
         with self._noted(RecordedPart.INVENTORY):
             facts = dataclasses.replace(facts, code=self._code.collect())
             self._changed = self._code.changed()
@@ -349,13 +352,10 @@ class RecordingSession:
             self._probes.watch_seeding(package)
 
     def _notes(self) -> tuple[Note, ...]:
-        graphs, settings, notes = compiled_graphs(), self.settings, []
+        settings, notes = self.settings, []
         if settings.interventions:
             notes.append(Note.of(NoteCode.INTERVENTIONS, *settings.interventions))
-        if graphs:
-            notes.append(Note.of(NoteCode.COMPILED, str(graphs)))
-        elif self.recorder.seen.compiler and (settings.level == Level.OP or settings.replay):
-            notes.append(Note.of(NoteCode.COMPILE_OFF, "record" if settings.level == Level.OP else "replay"))
+        notes += compiler_notes(settings, compiles=self.recorder.seen.compiler)
         if self.recorder.unreadable:
             notes.append(Note.of(NoteCode.UNREADABLE_TENSORS, str(self.recorder.unreadable)))
         for command, site in self._unrecorded.items():

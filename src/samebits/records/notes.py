@@ -38,6 +38,8 @@ class NoteCode(StrEnum):
     """Number of graphs."""
     COMPILE_OFF = "compile-off"
     """The purpose: `record` or `replay`."""
+    COMPILED_ATOMICS = "compiled-atomics"
+    """Kernels of compiled code that add with atomic operations in spite of deterministic algorithms."""
     VALUES_BOUND = "values-bound"
     """Size in MB, number of tensors."""
     STEP_NOT_REPEATED = "step-not-repeated"
@@ -203,6 +205,7 @@ STORED_ARGUMENTS = {
     NoteCode.CHILD_NOT_RECORDED: 2,
     NoteCode.COMPILED: 1,
     NoteCode.COMPILE_OFF: 1,
+    NoteCode.COMPILED_ATOMICS: None,
     NoteCode.VALUES_BOUND: 2,
     NoteCode.STEP_NOT_REPEATED: 5,
     NoteCode.NO_LOAD: 1,

@@ -43,6 +43,7 @@ _FACTS = {
     ("torch", "capability"): "CPU instruction set that torch uses",
     ("torch", "default_dtype"): "default dtype of torch",
     ("torch", "gpus"): "GPUs",
+    ("torch", "attention"): "ops of attention",
     ("machine", "architecture"): "processor architecture",
     ("machine", "processor"): "processor",
     ("machine", "instructions"): "vector instructions of the processor",
@@ -80,6 +81,7 @@ _LIBRARIES: dict[str, str] = {
 _TABLES = {
     ("torch", "threads"): ("{} threads", "unknown"),
     ("torch", "compiled"): ("code that torch.compile generated for graph {}", "none"),
+    ("torch", "gemms"): ("algorithm of the matrix product {}", "unknown"),
     ("torch", "switches"): ("torch.{}", "missing"),
     ("switches",): ("switch {}", "missing"),
     ("variables",): ("environment variable {}", "not set"),

@@ -237,6 +237,13 @@ def _machine(name: str, processor: str) -> str:
     return f"{name or 'one machine'} ({processor or 'an unknown processor'})"
 
 
+def _compiled_atomics(*kernels: str) -> str:
+    return (
+        "deterministic algorithms are on, and code that torch.compile generated adds with atomic operations "
+        f"all the same, in an order that may differ from run to run: {', '.join(kernels)}"
+    )
+
+
 _NOT_PLACED = "run 1's value could not be put in place"
 _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.UNREADABLE_TENSORS: "{} tensor(s) could not be read and were left out",
@@ -247,6 +254,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.CHILD_NOT_RECORDED: _child_not_recorded,
     NoteCode.COMPILED: "torch.compile made {} graph(s): compiled code is recorded by step, not by op",
     NoteCode.COMPILE_OFF: _compile_off,
+    NoteCode.COMPILED_ATOMICS: _compiled_atomics,
     NoteCode.NO_LOAD: "`--stress` could give the GPU no other work from some moment on ({})",
     NoteCode.VALUES_BOUND: "values were kept up to {} MB: of {} further tensor(s) there is only the digest",
     NoteCode.STEP_NOT_REPEATED: _step_not_repeated,

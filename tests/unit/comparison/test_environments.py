@@ -496,3 +496,58 @@ def test_code_that_only_one_run_generated_is_told_unless_a_run_was_stopped(facts
     stopped = compare_environments(info(more), info(less, status="stopped")).differences
     assert [each.fact.entry for each in stopped] == ["1 (forward)"]
     assert told(more, facts) == []  # recorded before there was this fact
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        ("switches", "sdpa-flash", "on", "off"),
+        ("switches", "deterministic-algorithms", "on", "off"),
+        ("variables", "TORCH_CUDNN_SDPA_ENABLED", "0", "1"),
+        ("torch", "gpus", [{"name": "A100"}], [{"name": "H100"}]),
+        ("torch", "cudnn", "8902", "90100"),
+        ("torch", "default_dtype", "torch.float32", "torch.bfloat16"),
+    ],
+)
+def test_the_chosen_op_of_attention_is_told_with_what_chose_it(facts: dict[str, Any], cause: Any) -> None:
+    table, name, *values = cause
+    sides = [copy.deepcopy(facts), copy.deepcopy(facts)]
+    for side, value, op in zip(sides, values, ("_flash", "_cudnn"), strict=True):
+        side["torch"] |= {"attention": [op], "gpus": [{"name": "A100"}]}
+        side[table][name] = value
+    (difference,) = compare_environments(info(sides[0]), info(sides[1])).differences
+    shown = [fact_difference(each) for each in difference.follows]
+    assert "ops of attention: only the first has _flash; only the second has _cudnn" in shown
+    alone = {**facts, "torch": {**facts["torch"], "attention": ["_flash"]}}
+    other = {**facts, "torch": {**facts["torch"], "attention": ["_flash", "_cudnn"]}}
+    assert told(alone, other) == ["ops of attention: only the second has _cudnn"]
+
+
+def test_ops_of_attention_that_are_not_known_are_no_difference(facts: dict[str, Any]) -> None:
+    """A run that was stopped, a record of an earlier version, a machine on which nothing ran."""
+    seen = {**facts, "torch": {**facts["torch"], "attention": ["_flash"]}}
+    none = {**facts, "torch": {**facts["torch"], "attention": []}}
+    assert compare_environments(info(seen), info(none, status="stopped")).differences == ()
+    assert told(seen, facts) == []
+    assert told(seen, {**none, "taken": "here"}) == []
+    assert told(seen, none) == ["ops of attention: only the first has _flash"]
+
+
+def test_algorithms_of_matrix_products_are_compared_where_both_runs_know_them(facts: dict[str, Any]) -> None:
+    first = {**facts, "torch": {**facts["torch"], "gemms": {"A 8x8": "algoId=1", "A 9x9": "algoId=1"}}}
+    other = {**facts, "torch": {**facts["torch"], "gemms": {"A 8x8": "algoId=2"}}}
+    (difference,) = compare_environments(info(first), info(other)).differences
+    assert fact_difference(difference.fact) == "algorithm of the matrix product A 8x8: algoId=1 and algoId=2"
+    assert difference.results == (Results.PRODUCTS,)
+    assert told(first, {**facts, "torch": {**facts["torch"], "gemms": {}}}) == []
+    other["variables"] = {**facts["variables"], "CUBLAS_WORKSPACE_CONFIG": ":16:8"}
+    other["torch"]["gpus"] = first["torch"]["gpus"] = [{"name": "H100"}]
+    (difference,) = compare_environments(info(first), info(other)).differences
+    assert difference.fact.entry == "CUBLAS_WORKSPACE_CONFIG"
+    assert [each.entry for each in difference.follows] == ["A 8x8"]
+
+
+@pytest.mark.parametrize("name", ["CUBLASLT_LOG_LEVEL", "CUBLASLT_LOG_FILE", "CUBLAS_LOGINFO_DBG"])
+def test_a_log_of_the_library_changes_no_bits(facts: dict[str, Any], name: str) -> None:
+    facts["torch"]["gpus"] = [{"name": "H100"}]
+    assert told(facts, {**facts, "variables": {**facts["variables"], name: "2"}}) == []

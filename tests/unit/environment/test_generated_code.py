@@ -7,7 +7,11 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from samebits.environment.generated_code import collect_generated_code
+from samebits.environment.generated_code import (
+    collect_attention,
+    collect_generated_code,
+    kernels_with_atomics,
+)
 
 CODE = """# AOT ID: ['0_forward']
 # kernel path: /tmp/torchinductor_me/ab/cab.py
@@ -87,3 +91,34 @@ def test_a_cache_that_was_emptied_leaves_no_digest(loaded, tmp_path):
     loaded(CODE)
     (tmp_path / "0.py").unlink()
     assert collect_generated_code() == {"1": ""}
+
+
+ATOMICS = """
+triton_poi_fused_0 = async_compile.triton('triton_poi_fused_0', '''
+inductor_meta={'atomic_add_found': False}
+    # tl.atomic_add(in a comment)
+''')
+triton_tem_fused_flex_attention_backward_1 = async_compile.triton('x', '''
+    tl.atomic_add(out_ptr0 + (tl.broadcast_to(tmp4, [BLOCK])), tmp2, mask, sem='relaxed')
+''')
+cpp_fused_index_put_2 = async_compile.cpp_pybinding([], r'''
+    std::atomic<int> error{0};
+    atomic_add_vec<float, 2, 1>(out_ptr0, tmp10, tmp12);
+''')
+cpp_fused_sum_3 = async_compile.cpp_pybinding([], r'''
+    std::atomic<int> inductor_cpu_integer_div_error{0};
+''')
+"""
+
+
+def test_kernels_that_add_with_atomic_operations_are_named(loaded):
+    loaded(ATOMICS)
+    loaded(CODE)
+    assert kernels_with_atomics() == ("triton_tem_fused_flex_attention_backward_1", "cpp_fused_index_put_2")
+
+
+def test_ops_of_attention_in_the_code_are_named_once(loaded):
+    loaded(ATOMICS)
+    loaded(CODE + "buf1 = torch.ops.aten._scaled_dot_product_flash_attention.default(q)\n")
+    loaded(CODE + "# torch.ops.aten._efficient_attention_forward.default\n")
+    assert collect_attention() == ("_scaled_dot_product_flash_attention", "flex_attention")

@@ -23,6 +23,7 @@ ARGUMENTS: dict[NoteCode, tuple[object, ...]] = {
     NoteCode.NOT_RECORDED: ("step", "ZeroDivisionError", ""),
     NoteCode.NOT_PLACED: ("1", "2", "aten::mm.default", "train.py:3", "both"),
     NoteCode.COMPILE_OFF: ("record",),
+    NoteCode.COMPILED_ATOMICS: ("triton_tem_fused_flex_attention_backward_1", "cpp_fused_index_put_0"),
     NoteCode.ONE_SIDED_VALUES: ("read", "item", ("train.py", 3), 1, 2),
     NoteCode.ENVIRONMENT: (ENVIRONMENT,),
     NoteCode.GENERATOR_DIFFERED: (Evidence.of(EvidenceCode.NEVER_SEEDED),),

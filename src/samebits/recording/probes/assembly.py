@@ -89,6 +89,7 @@ class ProbeSet:
         streams = StreamProbe()
         self._boundaries = StateProbe(recorder, StateTracker(recorder, registry), self._rng, streams)
         backward = BackwardProbe(recorder, self._boundaries.state, self._boundaries)
+        self._backward = backward
         optimizers = OptimizerProbe(recorder, self._boundaries.state, backward, self._boundaries)
         self._probes: list[Probe] = [registry, streams, self._rng, BatchProbe(recorder), backward, optimizers]
         self._probes += [ReadProbe(recorder), SaveProbe(recorder), CompileProbe(recorder)]
@@ -141,6 +142,10 @@ class ProbeSet:
     def replay_facts(self) -> dict[str, Any]:
         """Return the results of executing ops again, as the record holds them; empty where none were."""
         return {} if self._replay is None else self._replay.summary().to_dict()
+
+    def attention(self) -> frozenset[str]:
+        """Return the ops of attention that were seen in autograd graphs."""
+        return frozenset(self._backward.attention)
 
     def watch_seeding(self, package: str) -> None:
         """Watch the functions of a package that seed its generators, once it is imported."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._runtime.builtin_proxies import leave_no_line, unseen
 from samebits._runtime.frames import calling_frame
 from samebits._runtime.patching import Patches
+from samebits._torch.attention import attention_nodes
 from samebits._torch.core import version_of
 from samebits.recording._recorder import is_tensor, recordable
 from samebits.records.kinds import EventKind
@@ -38,6 +39,7 @@ class BackwardProbe:
     Attributes:
         pending: whether there was a backward pass since the last boundary; `OptimizerProbe` resets it.
         threads: tells the parameters whose gradients a training thread may read.
+        attention: the ops of attention that were seen in the autograd graphs that were searched.
     """
 
     def __init__(self, recorder: Recorder, state: StateTracker, boundaries: StateProbe) -> None:
@@ -50,6 +52,7 @@ class BackwardProbe:
         self.running = 0
         self.pending = False
         self.seen: dict[str, tuple[int, int]] = {}
+        self.attention: set[str] = set()
         self._passes = 0
         self._bare = False
 
@@ -98,16 +101,18 @@ class BackwardProbe:
         # A checkpoint or a double backward calls these inside themselves: only the outermost call counts.
         local, recorder = self._local, self._recorder
         if not recorder.active or getattr(local, "inside", False):
+            if recorder.active and local.searched:
+                with recorder.recording(RecordedPart.BACKWARD):
+                    self.attention |= attention_nodes(_search_graph(_tensors_of(roots))[1])
             try:
                 return function(*args, **kwargs)
             except BaseException as error:
                 leave_no_line(error)
                 raise
         frame = calling_frame(2)
-        listed = list(roots) if isinstance(roots, (list, tuple)) else [roots]
-        tensors = [root for root in listed if is_tensor(root)]
+        tensors, local.searched = _tensors_of(roots), False
         with recorder.recording(RecordedPart.BACKWARD):
-            self._search_leaves(tensors, frame)
+            local.searched = self._search_leaves(tensors, frame)
         local.inside = True
         self.running += 1
         sites = recorder.sites
@@ -158,8 +163,10 @@ class BackwardProbe:
             self._boundaries.close_step(op)
             self.pending = False
 
-    def _search_leaves(self, roots: list[Any], frame: FrameType) -> None:
+    def _search_leaves(self, roots: list[Any], frame: FrameType) -> bool:
         """Find trained tensors that no module or optimizer holds, by a walk over the autograd graph.
+
+        The walk sees the ops of attention too. Whether there was one is returned.
 
         The cost of the walk grows with the graph. So a script that trains in one thread, and in which the
         first passes have no such tensors, is searched again only at growing distances.
@@ -168,12 +175,14 @@ class BackwardProbe:
         passes = self._passes
         is_due = self._bare or passes <= _ALWAYS_SEARCHED or not passes & (passes - 1)
         if not self.threads.begin() and not is_due:
-            return
-        leaves = _graph_leaves(roots)
+            return False
+        leaves, kinds = _search_graph(roots)
+        self.attention |= attention_nodes(kinds)
         self.threads.reach(leaves)
         for leaf in leaves:
             if self._state.learn(leaf, _name_of(leaf, frame)):
                 self._bare = True
+        return True
 
 
 class GradientThreads:
@@ -221,22 +230,32 @@ class GradientThreads:
         return reached
 
 
-def _graph_leaves(roots: list[Any]) -> list[Any]:
-    """Return the leaves that a backward pass from `roots` reaches, in the order of the walk."""
+def _tensors_of(roots: Any) -> list[Any]:
+    listed = list(roots) if isinstance(roots, (list, tuple)) else [roots]
+    return [root for root in listed if is_tensor(root)]
+
+
+def _search_graph(roots: list[Any]) -> tuple[list[Any], set[type]]:
+    """Return the leaves that a backward pass from `roots` reaches, in the order of the walk.
+
+    The classes of all nodes on the way are returned with them.
+    """
     pending = [root.grad_fn for root in roots if root.grad_fn is not None]
     visited: set[Any] = set()
-    leaves = []
+    leaves, kinds = [], set()
     while pending:
         node = pending.pop()
         if node in visited:
             continue
         visited.add(node)
+        kind = type(node)
+        kinds.add(kind)
         # Asked by name: the node of a custom function has the attributes that the script gave it.
-        variable = getattr(node, "variable", None) if type(node).__name__ == "AccumulateGrad" else None
+        variable = getattr(node, "variable", None) if kind.__name__ == "AccumulateGrad" else None
         if variable is not None:
             leaves.append(variable)
         pending.extend(parent for parent, _ in node.next_functions if parent is not None)
-    return leaves
+    return leaves, kinds
 
 
 def versions_by_name(gradients: list[tuple[str, Any]]) -> dict[str, tuple[int, int]]:
