@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,6 +44,7 @@ REDUCE, ROWS = Unit("portable_reduce.cu"), Unit("portable_rows.cu")
 PRODUCTS, PLACES = Unit("portable_products.cu"), Unit("portable_places.cu")
 
 
+@cache
 def elementwise_part(part: int) -> Unit:
     """Return a share of what works on each value by itself, by its number in the source."""
     return Unit(_ELEMENTWISE, (("PART", part),))
@@ -51,11 +53,13 @@ def elementwise_part(part: int) -> Unit:
 OTHERS = elementwise_part(_ELEMENTWISE_PARTS - 1)
 
 
+@cache
 def tiles(shape: TileShape, *, a_along_k: bool, b_along_k: bool) -> Unit:
     """Return the product of matrices by tiles of a shape, for operands contiguous along k or across it."""
     return Unit("gemm.cu", tuple(shape.macros(a_along_k=a_along_k, b_along_k=b_along_k).items()))
 
 
+@cache
 def convolutions(shape: ConvShape) -> Unit:
     """Return convolutions, and the gradients of their weights, by tiles of a shape."""
     return Unit("portable_conv.cu", tuple(shape.macros().items()))

@@ -22,6 +22,7 @@ from samebits._cuda.driver import DriverError
 from samebits._cuda.loading import load_unit
 from samebits._cuda.nvrtc import CompileError
 from samebits._cuda.units import DIGEST
+from samebits._torch.cuda_stream import stream_handle
 from samebits.digest import _definition as d
 from samebits.digest import native
 from samebits.digest.pending import pending
@@ -235,8 +236,7 @@ class CudaBackend:
 
     def stream(self) -> int:
         """Return the handle of the stream on which kernels would run now."""
-        stream = torch.cuda.current_stream(self._index)
-        return stream.cuda_stream
+        return stream_handle(self._index)
 
     def _described(self, tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes] | None:
         """Return the words of plain tensors, a key of dtypes and shapes, and where the storages begin.

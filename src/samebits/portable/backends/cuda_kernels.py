@@ -14,6 +14,7 @@ from samebits._cuda.driver import DriverError
 from samebits._cuda.loading import load_unit
 from samebits._cuda.nvrtc import CompileError
 from samebits._cuda.units import OTHERS, PLACES, PRODUCTS, ROWS, elementwise_part
+from samebits._torch.cuda_stream import stream_handle
 from samebits.errors import SamebitsError
 from samebits.portable.backends import parameters as p
 from samebits.portable.backends import parameters_norms as norms
@@ -194,12 +195,10 @@ class CudaKernels:
         struct_of = ctypes.create_string_buffer(packed(parameters))
         try:
             with torch.cuda.device(self._index):
-                stream = torch.cuda.current_stream()
                 if not getattr(self._thread, "has_context", False):
-                    stream.synchronize()  # makes the context current in this thread
+                    torch.cuda.current_stream().synchronize()  # makes the context current in this thread
                     self._thread.has_context = True
-                kernel = self._kernel(unit, name)
-                kernel.launch(grid, block, [struct_of], stream.cuda_stream)
+                self._kernel(unit, name).launch(grid, block, [struct_of], stream_handle(self._index))
         except (CompileError, DriverError) as error:
             raise SamebitsError(
                 f"the kernel {name} of portable mode cannot be used on cuda:{self._index}: {error}; install "
