@@ -245,6 +245,29 @@ def test_portable_programs_have_the_bits_of_the_cpu(text, script, tmp_path):
             assert of_gpu.stdout == of_cpu.stdout, of_gpu
 
 
+CHECKPOINTS = """
+import torch
+from torch.utils.checkpoint import checkpoint
+torch.manual_seed(0)
+layer = torch.nn.Linear(4, 4).to("{device}")
+for _ in range(3):
+    x = torch.randn(2, 4, device="{device}", requires_grad=True)
+    checkpoint(layer, x, use_reentrant=True).square().mean().backward()
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter -= 0.1 * parameter.grad
+            parameter.grad = None
+"""
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_backward_pass_inside_another_is_no_step(device, script, tmp_path):
+    """On a GPU a checkpoint calls it in the thread of the device."""
+    done = samebits("run", script(CHECKPOINTS.replace("{device}", device)), folder=tmp_path)
+
+    assert "samebits: 3 steps recorded" in done.stderr, done
+
+
 @pytest.mark.parametrize(
     "words", [("run",), ("run", "--seed", 3), ("run", "--portable"), ("verify",)], ids=str
 )

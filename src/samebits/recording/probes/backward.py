@@ -12,7 +12,7 @@ from samebits._runtime.builtin_proxies import leave_no_line, unseen
 from samebits._runtime.frames import calling_frame
 from samebits._runtime.patching import Patches
 from samebits._torch.attention import attention_nodes
-from samebits._torch.core import version_of
+from samebits._torch.core import current_node, version_of
 from samebits.recording._recorder import is_tensor, recordable
 from samebits.records.kinds import EventKind
 from samebits.records.notes import RecordedPart
@@ -55,9 +55,12 @@ class BackwardProbe:
         self.attention: set[str] = set()
         self._passes = 0
         self._bare = False
+        self._searched = False  # the graph of the last outermost call
+        self._node: Callable[[], Any] = lambda: None  # that autograd executes in this thread
 
     def install(self, torch: Any) -> None:
         """Watch backward passes."""
+        self._node = current_node()
         backward, grad = torch.autograd.backward, torch.autograd.grad
 
         @functools.wraps(backward)
@@ -98,10 +101,11 @@ class BackwardProbe:
         roots: Any,
         after: Callable[[list[Any], Any, FrameType], None],
     ) -> Any:
-        # A checkpoint or a double backward calls these inside themselves: only the outermost call counts.
+        # A checkpoint or a double backward calls these inside themselves: only the outermost call counts. On
+        # a GPU a checkpoint calls them in the thread of the device.
         local, recorder = self._local, self._recorder
-        if not recorder.active or getattr(local, "inside", False):
-            if recorder.active and local.searched:
+        if not recorder.active or getattr(local, "inside", False) or self._node() is not None:
+            if recorder.active and self._searched:
                 with recorder.recording(RecordedPart.BACKWARD):
                     self.attention |= attention_nodes(_search_graph(_tensors_of(roots))[1])
             try:
@@ -110,9 +114,9 @@ class BackwardProbe:
                 leave_no_line(error)
                 raise
         frame = calling_frame(2)
-        tensors, local.searched = _tensors_of(roots), False
+        tensors, self._searched = _tensors_of(roots), False
         with recorder.recording(RecordedPart.BACKWARD):
-            local.searched = self._search_leaves(tensors, frame)
+            self._searched = self._search_leaves(tensors, frame)
         local.inside = True
         self.running += 1
         sites = recorder.sites
