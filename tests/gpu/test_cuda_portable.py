@@ -18,7 +18,7 @@ from torch.nn import functional
 import samebits
 from samebits.errors import SamebitsError
 from samebits.portable import device_exactness
-from samebits.portable.backends import backend_of, cuda_chains, cuda_products
+from samebits.portable.backends import backend_of, cuda_chains, cuda_layers, cuda_products
 from samebits.portable.kernels import activations, attention, elementwise, norms, reductions
 from samebits.portable.kernels import random as drawing
 from samebits.portable.kernels.attention import Heads
@@ -129,10 +129,13 @@ def test_norms_and_softmax(dtype):
     assert other_bits(channels, x, g, w) == []
 
 
+@pytest.mark.parametrize("at_a_time", [None, 5, 3, 1])
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_attention(dtype, is_causal):
-    """With a mask that hides some queries altogether, and heads that share keys."""
+def test_attention(dtype, is_causal, at_a_time, monkeypatch):
+    """With a mask that hides some queries altogether, and heads that share keys; some heads at a time."""
+    if at_a_time is not None:
+        monkeypatch.setattr(cuda_layers, "_MOST_BYTES", at_a_time * 13 * 17 * dtype.itemsize)
     query, gradient = torch.randn(2, 4, 13, 8, dtype=dtype), torch.randn(2, 4, 13, 5, dtype=dtype)
     key, value = torch.randn(2, 2, 17, 8, dtype=dtype), torch.randn(2, 2, 17, 5, dtype=dtype)
     mask = torch.randn(2, 4, 13, 17, dtype=dtype)

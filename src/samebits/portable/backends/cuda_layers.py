@@ -18,6 +18,8 @@ from samebits.portable.backends.parameters_cuda import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torch import Tensor
 
     from samebits.portable.backends.interface import Optional, ThreeTensors
@@ -26,24 +28,31 @@ if TYPE_CHECKING:
 
 _float64 = torch.float64
 _NO_STRIDES = (0, 0, 0, 0)
+_MOST_BYTES = 1 << 30
+"""Of the weights of attention that are in memory at a time; a backward pass has twice as much."""
 
 
 class CudaAttention(NativeNorms):
-    """Attention by products of matrices, with all weights in memory."""
+    """Attention by products of matrices, for as many heads at a time as their weights may take memory."""
 
     _launch: Any
     gemm: Any
 
     def attend(self, heads: Heads, out: Tensor, logs: Tensor) -> None:
         """See `Backend`."""
-        weights = self._weights(heads, logs)
-        out.copy_(self._product(weights, _each_head(heads.value, heads)).view(out.shape))
+        for part, at in _portions(heads):
+            weights = self._weights(part, logs[at])
+            out[at] = self._product(weights, _flat(part.value)).view(out[at].shape)
 
     def attend_backward(self, heads: Heads, gradient: Tensor, of_heads: ThreeTensors) -> None:
         """See `Backend`."""
+        for part, at in _portions(heads):
+            of_query, of_key, of_value = of_heads
+            self._attend_backward(part, gradient[at], (of_query[at], of_key[at], of_value[at]))
+
+    def _attend_backward(self, heads: Heads, gradient: Tensor, of_heads: ThreeTensors) -> None:
         of_query, of_key, of_value = of_heads
-        query, key, value = (_each_head(x, heads) for x in heads[:3])
-        given = _each_head(gradient, heads)
+        query, key, value, given = map(_flat, (*heads[:3], gradient))
         weights = self._weights(heads, None)
         of_value.copy_(self._product(weights.transpose(1, 2), given).view(of_value.shape))
         slopes = self._product(given, value.transpose(1, 2))
@@ -58,8 +67,7 @@ class CudaAttention(NativeNorms):
 
     def _weights(self, heads: Heads, logs: Optional) -> Tensor:
         """Return what the values are weighted with: (all heads, queries, keys)."""
-        query, key = _each_head(heads.query, heads), _each_head(heads.key, heads)
-        scores = self._product(query, key.transpose(1, 2))
+        scores = self._product(_flat(heads.query), _flat(heads.key).transpose(1, 2))
         all_heads, queries, keys = scores.shape
         given = SbdWeights(
             scores.data_ptr(),
@@ -84,12 +92,31 @@ class CudaAttention(NativeNorms):
         return out
 
 
-def _each_head(x: Tensor, heads: Heads) -> Tensor:
-    """Return (all heads of queries, positions, size): those that share a head of keys get it each."""
-    batch, count = heads.query.shape[:2]
-    if x.shape[1] != count:
-        x = x.repeat_interleave(count // x.shape[1], 1)
-    return x.reshape(batch * count, *x.shape[2:])
+def _portions(heads: Heads) -> Iterator[tuple[Heads, tuple[slice, slice]]]:
+    """Yield heads whose weights take at most `_MOST_BYTES`, one at least: of several samples, or of one.
+
+    Heads of queries that share one of keys get it each. The place of each portion is yielded with it.
+    """
+    batch, count, queries = heads.query.shape[:3]
+    each = queries * heads.key.shape[2] * heads.query.element_size()
+    at_a_time = max(1, _MOST_BYTES // each)
+    samples, some = (at_a_time // count, count) if at_a_time >= count else (1, at_a_time)
+    tensors = [_each_head(x, count) for x in heads[:3]]
+    for sample in range(0, batch, samples):
+        for head in range(0, count, some):
+            at = slice(sample, sample + samples), slice(head, head + some)
+            mask = None if heads.mask is None else heads.mask[at]
+            query, key, value = (x[at] for x in tensors)
+            yield heads._replace(query=query, key=key, value=value, mask=mask), at
+
+
+def _each_head(x: Tensor, count: int) -> Tensor:
+    return x if x.shape[1] == count else x.repeat_interleave(count // x.shape[1], 1)
+
+
+def _flat(x: Tensor) -> Tensor:
+    """Return (all heads, positions, size)."""
+    return x.reshape(-1, *x.shape[2:])
 
 
 class CudaLstm(NativeLstm):
