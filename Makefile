@@ -33,11 +33,12 @@ SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cos
 	example_twins two_at_once interrupted_at_any_moment portable_run portable_ranks wheel docs_sessions replay_ranks replay_programs lock report_pages page_layout pytest_calls pytest_faults pytest_fresh diff_here keyed_samples option_defaults pytest_locks pytest_plugin ci_integrations program_pairs trainer_callbacks cluster_runs torchrun_runs trainer_ranks session_image trackers hydra notebooks)
 SLOW += $(patsubst %,tests/integration/test_%.py,checkpoints write_places same_bits two_part_verdict replaced_functions false_alarms counted_steps descriptors live_row escapes lock_writes changed_code guilty_commits unread_data read_files secrets controlled_runs)
 SLOW += tests/integration/determinism/test_import_orders.py tests/integration/determinism/test_real_libraries.py
+SLOW += tests/integration/recording/test_known_contents.py tests/unit/recording/test_substitution.py tests/integration/test_attention_scripts.py
 SLOW += tests/integration/recording/test_late_records.py tests/integration/recording/test_gradients_of_threads.py \
 	tests/integration/recording/test_undeclared_writes.py tests/integration/recording/test_workspaces.py
 SLOW += tests/integration/test_compiled_scripts.py tests/integration/test_effects.py tests/integration/test_not_started.py tests/integration/test_fuzz.py tests/integration/test_address_order.py tests/unit/replay_guard/test_guard_faults.py
 # Ops of portable mode against plain torch, over torch's own samples of inputs.
-PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activation_ops bessel complex complex_ops conv_ops elementary_ops fourier gpu_sanitizers integers interpolation layers linalg lstm \
+PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activation_ops bessel complex complex_ops conv_ops elementary_ops fourier gpu_sanitizers graph_gradients integers interpolation layers linalg lstm \
 	loss_ops matrix_functions native_ops optimizers pooling reduction_ops sampled_gradients segments spectral steady_gradients ways)
 # Many more scripts beside bare Python, and a few beside coverage.
 SLOW += tests/integration/test_fidelity_more.py
