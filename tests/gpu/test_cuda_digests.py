@@ -1,5 +1,7 @@
 """Digests of tensors on a GPU, by the kernels: the same as of the same contents on the CPU."""
 
+import contextlib
+import ctypes
 import itertools
 
 import pytest
@@ -251,16 +253,55 @@ def test_a_step_waits_for_no_digest(tmp_path, monkeypatch, level):
     assert bytes(16) not in {each for digests in states for each in digests}
 
 
-def test_state_that_another_stream_writes_is_waited_for(tmp_path):
+def external_stream():
+    """A stream that other code has made."""
+    handle = ctypes.c_void_p()
+    assert int(torch.cuda.cudart().cudaStreamCreate(ctypes.addressof(handle))) == 0
+    return torch.cuda.ExternalStream(handle.value)
+
+
+@contextlib.contextmanager
+def as_current(stream):
+    """Make a stream the current one by a function."""
+    before = torch.accelerator.current_stream()
+    torch.accelerator.set_stream(stream)
+    yield
+    torch.accelerator.set_stream(before)
+
+
+def stream_of_any_device():
+    """A stream of the class that is not CUDA's."""
+    if not hasattr(torch.Stream, "__enter__"):
+        pytest.skip("this release cannot make it the current one")
+    return torch.Stream(device="cuda")
+
+
+def itself(stream):
+    """What `with` takes."""
+    return stream
+
+
+@pytest.mark.parametrize(
+    ("make", "use"),
+    [
+        (torch.cuda.Stream, torch.cuda.stream),
+        (external_stream, torch.cuda.stream),
+        (stream_of_any_device, itself),
+        (stream_of_any_device, torch.cuda.stream),
+        (stream_of_any_device, as_current),
+    ],
+    ids=["cuda-stream", "external-stream", "stream-entered", "stream-set", "stream-of-the-accelerator"],
+)
+def test_state_that_another_stream_writes_is_waited_for(tmp_path, make, use):
     """A copy that is made beside the training is in the step in which it was begun."""
     model = torch.nn.Linear(512, 512).cuda()
     model.register_buffer("shadow", torch.zeros(512, 512, device="cuda"))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     sources = [torch.full((512, 512), float(n), device="cuda") for n in range(1, 5)]
     with samebits.record(tmp_path / "a.sbr"):
-        side = torch.cuda.Stream()
+        side = make()
         for source in sources:
-            with torch.cuda.stream(side):
+            with use(side):
                 for _ in range(20):
                     model.shadow.copy_(source, non_blocking=True)
             model(torch.ones(2, 512, device="cuda")).sum().backward()
@@ -276,6 +317,7 @@ def test_state_that_another_stream_writes_is_waited_for(tmp_path):
         ]
     assert shown[:4] == [digest_many([source]) for source in sources]
     assert torch.cuda.Stream.__new__.__module__ == "torch.cuda.streams"
+    assert not hasattr(torch.Stream.__enter__, "__wrapped__")
 
 
 def test_what_a_replayed_graph_computes(tmp_path):

@@ -29,16 +29,13 @@ def serialize_streams(replacements: Replacements) -> None:
 
 def _serialize(replacements: Replacements, torch: Any) -> None:
     wait = _Wait(torch)
-    changes = (
-        (torch.cuda, "set_stream"),
-        (getattr(torch, "accelerator", None), "set_stream"),
-        (torch.cuda.Stream, "__enter__"),
-        (torch.cuda.Stream, "__exit__"),
-    )
-    for owner, name in changes:
-        change = getattr(owner, name, None)
+    for module in (torch.cuda, getattr(torch, "accelerator", None)):
+        change = getattr(module, "set_stream", None)
         if change is not None:  # not every release has all of them
-            replacements.patches.set(owner, name, _waiting(change, wait))
+            replacements.patches.set(module, "set_stream", _waiting(change, wait))
+    for name in ("__enter__", "__exit__"):
+        if name in vars(torch.Stream):  # of which torch.cuda.Stream is a subclass
+            replacements.static.set(torch.Stream, name, _waiting(getattr(torch.Stream, name), wait))
     for name in _COPIES:
         replacements.patches.set(torch.Tensor, name, _finished(getattr(torch.Tensor, name), wait, torch))
 
@@ -112,7 +109,7 @@ SERIAL_STREAMS = Intervention(
     "with one CUDA stream at work at a time, and copies that wait",
     environment=(("CUDA_LAUNCH_BLOCKING", "1"),),
     patch=serialize_streams,
-    limits="copies that C++ code starts on streams of its own, also those entered as `torch.Stream`; copies "
-    "in compiled code; what a captured graph does",
+    limits="copies that C++ code starts on streams of its own; copies in compiled code; what a captured "
+    "graph does",
     on_gpu=True,
 )

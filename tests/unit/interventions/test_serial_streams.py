@@ -41,6 +41,10 @@ for _ in range(5):
     y = x + 1
 torch.accelerator.set_stream(torch.cuda.default_stream())
 print(side.query())
+with torch.Stream(device="cuda") as other:
+    for _ in range(5):
+        y = x + 1
+print(other.query())
 kept = torch.zeros(1024, 1024).pin_memory()
 torch.cuda.synchronize()
 kept.copy_(x + 2, non_blocking=True)
@@ -56,8 +60,8 @@ def test_a_stream_has_ended_its_work_when_another_one_goes_on(names, ended):
         env={**os.environ, "FAKE_GPU_DELAY": "2000"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    first, copied, *others = result.stdout.split() or (result.stderr,) * 5
-    assert [first, *others] == [ended] * 4
+    first, copied, *others = result.stdout.split() or (result.stderr,) * 6
+    assert [first, *others] == [ended] * 5
     assert copied == "True" or not names
 
 
