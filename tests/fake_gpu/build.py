@@ -31,6 +31,26 @@ LIBRARIES = (
 # What builds a unit for the host: by the beginning of its file's name.
 HOSTS = {"digest": "host_digest.cpp", "gemm": "host_gemm.cpp", "portable": "host_portable.cpp"}
 NOT_SUPPORTED = 801  # cudaErrorNotSupported, CUDA_ERROR_NOT_SUPPORTED
+# The parts of the runtime and the driver.
+RUNTIME = (
+    "access",
+    "driver",
+    "faults",
+    "launches",
+    "machine_code",
+    "memory",
+    "queues",
+    "runtime",
+    "streams",
+)
+# Each access of a kernel becomes a call of native/access.cpp.
+CHECKED = (
+    "-DFAKE_GPU_CHECKED",
+    "-fsanitize=kernel-address",
+    "--param=asan-instrumentation-with-call-threshold=0",
+    "--param=asan-stack=0",
+    "--param=asan-globals=0",
+)
 FLAGS = ["-O1", "-g", "-fPIC", "-pthread", "-ffp-contract=off", "-fno-strict-aliasing"]
 
 
@@ -101,7 +121,7 @@ def build(folder: Path) -> None:
     stamp = folder / "built"
     if not stamp.exists() or stamp.stat().st_mtime < max(each.stat().st_mtime for each in made_of):
         build_runtime(folder, torch)
-        build_kernels(folder)
+        build_kernels(folder, *CHECKED)
         stamp.touch()
 
 
@@ -109,8 +129,7 @@ def build_runtime(folder: Path, torch: Path) -> None:
     """CUDA's runtime and driver: what is written, and the rest that torch needs."""
     toolkit = torch.parent / "nvidia" / "cu13"
     headers = f"-I{toolkit / 'include'}"
-    names = ("streams", "memory", "faults", "runtime", "driver")
-    written = [compiled(SOURCES / f"{name}.cpp", folder / f"{name}.o", headers) for name in names]
+    written = [compiled(SOURCES / f"{name}.cpp", folder / f"{name}.o", headers) for name in RUNTIME]
     errors, rest = folder / "errors.c", folder / "rest.c"
     write_errors(errors, toolkit / "lib" / "libcudart.so.13")
     written.append(compiled(errors, folder / "errors.o"))

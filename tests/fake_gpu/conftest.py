@@ -1,6 +1,8 @@
 """These tests need the fake device, which `run.py` gives a process."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -18,3 +20,19 @@ def script(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def run():
+    """Run another process with this device, and return it when it has ended."""
+
+    def call(*words, **variables):
+        return subprocess.run(
+            [sys.executable, *words],
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return call

@@ -1,9 +1,6 @@
 """The fake device has the order of a real one: what is read too early is not there yet."""
 
 import contextlib
-import os
-import subprocess
-import sys
 import threading
 import time
 
@@ -31,13 +28,6 @@ def held(stream):
         gate.set()
 
 
-def run(*words, **variables):
-    """Another process with this device."""
-    return subprocess.run(
-        [sys.executable, *words], env={**os.environ, **variables}, capture_output=True, text=True, check=False
-    )
-
-
 def test_a_copy_from_pinned_memory_is_later():
     stream = torch.cuda.Stream()
     target, source = torch.zeros(4, device="cuda"), torch.ones(4).pin_memory()
@@ -63,7 +53,7 @@ def test_pageable_memory_is_read_at_once():
     assert target.tolist() == [1, 1, 1, 1]
 
 
-def test_another_stream_sees_a_result_when_it_has_waited():
+def test_another_stream_sees_a_result_when_it_has_waited(run):
     text = """
 import torch
 side, x = torch.cuda.Stream(), torch.zeros(4, device="cuda")
@@ -108,12 +98,12 @@ def test_nothing_random_is_in_a_graph():
         x.bernoulli_()
 
 
-def test_memory_ends():
+def test_memory_ends(run):
     found = run("-c", "import torch; torch.empty(1 << 27, device='cuda')", FAKE_GPU_MEMORY=str(1 << 26))
     assert "OutOfMemoryError" in found.stderr
 
 
-def test_two_devices():
+def test_two_devices(run):
     found = run("-c", "import torch; print(torch.ones(3, device='cuda:1').sum().device)", FAKE_GPU_COUNT="2")
     assert found.stdout.strip() == "cuda:1", found.stderr
 
@@ -124,7 +114,7 @@ def test_an_op_that_nothing_computes_is_refused():
         torch.batch_norm_stats(torch.ones(4, 4, device="cuda"), 1e-5)
 
 
-def test_a_kernel_of_torchs_own_is_refused():
+def test_a_kernel_of_torchs_own_is_refused(run):
     """Here nothing is overridden."""
     found = run("-c", "import torch; torch.ones(3, device='cuda')", PYTHONPATH="")
     assert "operation not supported" in found.stderr

@@ -24,9 +24,20 @@ struct Fault {
     }
 };
 
+static std::atomic<int> &lasting_error() {
+    static std::atomic<int> error{0};
+    return error;
+}
+
+void break_device(int error) { lasting_error() = error; }
+
+int broken() { return lasting_error(); }
+
 int fault() {
     static const Fault wanted;
     static std::atomic<int> calls{0};
+    if (const int error = broken())
+        return error;
     return wanted.error && ++calls >= wanted.first ? wanted.error : 0;
 }
 

@@ -7,6 +7,9 @@ namespace fake {
 /* The error of a call that uses the device; 0 if there is none. FAKE_GPU_FAULT=700:40 breaks it from the fortieth call
    on: every later call has error 700, as after an error that a context does not survive. */
 int fault();
+/* Every later call has that error; `broken` is 0 before. */
+void break_device(int error);
+int broken();
 
 /* The release of CUDA that the driver was made for, such as 13020 (FAKE_GPU_DRIVER). */
 int driver_release(int otherwise);

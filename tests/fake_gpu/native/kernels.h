@@ -12,10 +12,12 @@ struct Launch {
     unsigned threads;
     size_t shared;
     bool is_reversed = false; /* the threads of a block take their turns from the last one on */
+    const char *name = "";    /* of the kernel, which outlives the launch */
+    int device = -1;
 };
 
 using Task = std::function<void()>;
-/* Reads the arguments, each through its address, and returns what runs the kernel. */
+/* Reads the arguments, each through its address, and returns what runs the kernel; nothing if an address is missing. */
 using Kernel = Task (*)(const Launch &, void **arguments);
 
 } // namespace fake

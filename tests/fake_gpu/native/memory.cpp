@@ -34,9 +34,9 @@ size_t bytes_in_use() {
     return memory().on_device;
 }
 
-static void remember(void *base, const Place &place) {
+static void remember(const Place &place) {
     std::lock_guard<std::mutex> lock(memory().mutex);
-    memory().blocks[reinterpret_cast<uintptr_t>(base)] = place;
+    memory().blocks[reinterpret_cast<uintptr_t>(place.start)] = place;
     if (place.kind == Kind::device)
         memory().on_device += place.size;
 }
@@ -50,7 +50,7 @@ void *allocate(size_t size, Kind kind) {
         return nullptr;
     if (rounded <= (size_t)64 << 20)
         memset(base, NOTHING, rounded);
-    remember(base, {kind, current_device(), base, rounded});
+    remember({kind, current_device(), base, rounded});
     return base;
 }
 
@@ -68,12 +68,12 @@ static Place forget(void *base) {
 
 bool release(void *base) {
     const Place place = forget(base);
-    if (place.base)
-        free(place.base);
-    return place.size || place.base;
+    if (place.start && !place.is_borrowed)
+        free(base);
+    return place.start != nullptr;
 }
 
-void pin(void *base, size_t size) { remember(base, {Kind::pinned, current_device(), nullptr, size}); }
+void pin(void *base, size_t size) { remember({Kind::pinned, current_device(), base, size, true}); }
 
 Place place_of(const void *address) {
     const auto number = reinterpret_cast<uintptr_t>(address);

@@ -11,8 +11,9 @@ enum class Kind { pageable, pinned, device };
 struct Place {
     Kind kind = Kind::pageable;
     int device = -1;
-    void *base = nullptr;
+    const void *start = nullptr;
     size_t size = 0;
+    bool is_borrowed = false; /* memory of others */
 };
 
 /* New memory, aligned as the device's; null where it has no more (FAKE_GPU_MEMORY, in bytes). */

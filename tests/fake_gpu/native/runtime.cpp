@@ -1,4 +1,5 @@
-/* The part of CUDA's runtime that torch asks of a device, for a device that is not there.
+/* The part of CUDA's runtime that torch asks of a device, for a device that is not there; queues.cpp has its streams,
+ * events and graphs.
  *
  * torch's own kernels cannot run: a launch is an error. What is not here is an error too (`write_rest` in build.py).
  */
@@ -10,32 +11,49 @@
 #include <memory>
 #include <vector>
 
+#include "device.h"
 #include "faults.h"
 #include "memory.h"
+#include "runtime.h"
 #include "streams.h"
 
+using fake::fail;
 using fake::Kind;
 using fake::stream_of;
+using fake::use;
 
-static thread_local cudaError_t last_error = cudaSuccess;
+static cudaError_t &last_error() {
+    static thread_local cudaError_t error = cudaSuccess;
+    return error;
+}
 
-static cudaError_t fail(cudaError_t error) { return last_error = error; }
+cudaError_t fake::fail(cudaError_t error) { return last_error() = error; }
 
-/* Of a call that uses the device. */
-static cudaError_t use() {
-    const auto error = static_cast<cudaError_t>(fake::fault());
+cudaError_t fake::use() {
+    has_context() = true;
+    const auto error = static_cast<cudaError_t>(fault());
     return error ? fail(error) : cudaSuccess;
+}
+
+cudaError_t fake::waited() {
+    const auto error = static_cast<cudaError_t>(broken());
+    return error ? fail(error) : cudaSuccess;
+}
+
+cudaError_t fake::use(cudaStream_t stream) {
+    const cudaError_t error = use();
+    return error || stream_of(stream) ? error : fail(cudaErrorInvalidResourceHandle);
 }
 
 extern "C" {
 
 cudaError_t cudaGetLastError() {
-    const cudaError_t error = last_error;
-    last_error = cudaSuccess;
+    const cudaError_t error = last_error();
+    last_error() = cudaSuccess;
     return error;
 }
 
-cudaError_t cudaPeekAtLastError() { return last_error; }
+cudaError_t cudaPeekAtLastError() { return last_error(); }
 
 cudaError_t cudaRuntimeGetVersion(int *version) {
     *version = CUDART_VERSION;
@@ -63,6 +81,7 @@ cudaError_t cudaSetDevice(int device) {
     fake::look_for_devices();
     if (device < 0 || device >= fake::device_count())
         return fail(cudaErrorInvalidDevice);
+    fake::has_context() = true;
     fake::current_device() = device;
     return cudaSuccess;
 }
@@ -79,16 +98,18 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *found, int device) {
     *found = cudaDeviceProp{};
     strcpy(found->name, "FAKE H200");
     found->major = fake::capability() / 10, found->minor = fake::capability() % 10;
-    found->multiProcessorCount = 132;
+    found->multiProcessorCount = fake::PROCESSORS;
     found->totalGlobalMem = fake::bytes_in_all();
-    found->warpSize = 32;
-    found->maxThreadsPerBlock = 1024, found->maxThreadsPerMultiProcessor = 2048;
-    found->sharedMemPerBlock = 49152, found->sharedMemPerBlockOptin = 232448;
-    found->sharedMemPerMultiprocessor = 233472;
-    found->regsPerBlock = found->regsPerMultiprocessor = 65536;
+    found->warpSize = fake::WARP;
+    found->maxThreadsPerBlock = fake::THREADS_OF_BLOCK;
+    found->maxThreadsPerMultiProcessor = fake::THREADS_OF_PROCESSOR;
+    found->sharedMemPerBlock = fake::SHARED, found->sharedMemPerBlockOptin = fake::MOST_SHARED;
+    found->sharedMemPerMultiprocessor = fake::SHARED_OF_PROCESSOR;
+    found->regsPerBlock = found->regsPerMultiprocessor = fake::REGISTERS_OF_BLOCK;
     found->l2CacheSize = 62914560;
-    found->maxGridSize[0] = 2147483647, found->maxGridSize[1] = found->maxGridSize[2] = 65535;
-    found->maxThreadsDim[0] = found->maxThreadsDim[1] = 1024, found->maxThreadsDim[2] = 64;
+    found->maxGridSize[0] = fake::LONGEST_GRID, found->maxGridSize[1] = found->maxGridSize[2] = fake::WIDEST_GRID;
+    found->maxThreadsDim[0] = found->maxThreadsDim[1] = fake::THREADS_OF_BLOCK;
+    found->maxThreadsDim[2] = fake::DEEPEST_BLOCK;
     found->pciBusID = device + 1;
     found->uuid.bytes[0] = (char)(device + 1);
     return cudaSuccess;
@@ -99,11 +120,13 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
     switch (attribute) {
     case cudaDevAttrComputeCapabilityMajor: *value = fake::capability() / 10; break;
     case cudaDevAttrComputeCapabilityMinor: *value = fake::capability() % 10; break;
-    case cudaDevAttrMultiProcessorCount: *value = 132; break;
-    case cudaDevAttrWarpSize: *value = 32; break;
-    case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = 2048; break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 232448; break;
+    case cudaDevAttrMultiProcessorCount: *value = fake::PROCESSORS; break;
+    case cudaDevAttrWarpSize: *value = fake::WARP; break;
+    case cudaDevAttrMaxThreadsPerBlock: *value = fake::THREADS_OF_BLOCK; break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = fake::THREADS_OF_PROCESSOR; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = fake::MOST_SHARED; break;
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = fake::SHARED; break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = fake::SHARED_OF_PROCESSOR; break;
     default: *value = 1;
     }
     return cudaSuccess;
@@ -122,7 +145,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int, int) {
 cudaError_t cudaDeviceSynchronize() {
     if (const cudaError_t error = use())
         return error;
-    return fake::wait_for_device() ? cudaSuccess : fail(cudaErrorStreamCaptureUnsupported);
+    return fake::wait_for_device() ? fake::waited() : fail(cudaErrorStreamCaptureUnsupported);
 }
 
 /* Memory */
@@ -178,7 +201,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *found, const void *a
 
 /* Pageable memory is read before the call returns, and written before it returns; all other copies are later. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind, cudaStream_t handle) {
-    if (const cudaError_t error = use())
+    if (const cudaError_t error = use(handle))
         return error;
     fake::Stream *const stream = stream_of(handle);
     if (fake::place_of(from).kind == Kind::pageable) {
@@ -191,16 +214,18 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyK
     if (waits && stream->captured())
         return fail(cudaErrorStreamCaptureUnsupported);
     stream->submit([=] { memcpy(to, from, size); });
-    if (waits)
-        stream->wait();
-    return cudaSuccess;
+    if (!waits)
+        return cudaSuccess;
+    stream->wait();
+    return fake::waited();
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, cudaMemcpyKind kind) {
     const cudaError_t error = cudaMemcpyAsync(to, from, size, kind, nullptr);
-    if (!error)
-        stream_of(nullptr)->wait();
-    return error;
+    if (error)
+        return error;
+    stream_of(nullptr)->wait();
+    return fake::waited();
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t size, cudaStream_t stream) {
@@ -208,197 +233,13 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t siz
 }
 
 cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream) {
-    if (const cudaError_t error = use())
+    if (const cudaError_t error = use(stream))
         return error;
     stream_of(stream)->submit([=] { memset(to, value, size); });
     return cudaSuccess;
 }
 
 cudaError_t cudaMemset(void *to, int value, size_t size) { return cudaMemsetAsync(to, value, size, nullptr); }
-
-/* Streams */
-
-static cudaError_t make_stream(cudaStream_t *found, int priority) {
-    *found = reinterpret_cast<cudaStream_t>(fake::make_stream(priority));
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamCreate(cudaStream_t *found) { return make_stream(found, 0); }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *found, unsigned) { return make_stream(found, 0); }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *found, unsigned, int priority) {
-    return make_stream(found, priority);
-}
-cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
-    *least = 0, *greatest = -5;
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
-    *priority = stream_of(stream)->priority();
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamQuery(cudaStream_t stream) {
-    if (const cudaError_t error = use())
-        return error;
-    if (stream_of(stream)->captured())
-        return fail(cudaErrorStreamCaptureUnsupported);
-    return stream_of(stream)->is_idle() ? cudaSuccess : cudaErrorNotReady;
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-    if (const cudaError_t error = use())
-        return error;
-    if (stream_of(stream)->captured())
-        return fail(cudaErrorStreamCaptureUnsupported);
-    stream_of(stream)->wait();
-    return cudaSuccess;
-}
-
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data) {
-    stream_of(stream)->submit([=] { function(data); });
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void *data, unsigned) {
-    stream_of(stream)->submit([=] { function(stream, cudaSuccess, data); });
-    return cudaSuccess;
-}
-
-/* Graphs */
-
-static cudaGraph_t handle_of(const fake::GraphPointer &graph) {
-    return reinterpret_cast<cudaGraph_t>(new fake::GraphPointer(graph));
-}
-
-static fake::GraphPointer *graph_of(void *handle) { return static_cast<fake::GraphPointer *>(handle); }
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status) {
-    const bool is_captured = stream_of(stream)->captured() != nullptr;
-    *status = is_captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *status, unsigned long long *id,
-                                     cudaGraph_t *graph, const cudaGraphNode_t **, const cudaGraphEdgeData **,
-                                     size_t *dependencies) {
-    const fake::GraphPointer captured = stream_of(stream)->captured();
-    *status = captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
-    if (id)
-        *id = reinterpret_cast<size_t>(captured.get());
-    if (graph)
-        *graph = nullptr;
-    if (dependencies)
-        *dependencies = 0;
-    return cudaSuccess;
-}
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *) { return cudaSuccess; }
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-    stream_of(stream)->capture(std::make_shared<fake::Graph>());
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *found) {
-    const fake::GraphPointer graph = stream_of(stream)->captured();
-    if (!graph)
-        return fail(cudaErrorIllegalState);
-    fake::end_capture(graph);
-    *found = handle_of(graph);
-    return cudaSuccess;
-}
-
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *, size_t *count) {
-    *count = (*graph_of(graph))->tasks.size();
-    return cudaSuccess;
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *found, cudaGraph_t graph, unsigned long long) {
-    *found = reinterpret_cast<cudaGraphExec_t>(handle_of(*graph_of(graph)));
-    return cudaSuccess;
-}
-
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *found, cudaGraph_t graph, unsigned long long flags) {
-    return cudaGraphInstantiate(found, graph, flags);
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
-    for (const fake::Task &task : (*graph_of(graph))->tasks)
-        stream_of(stream)->submit(task);
-    return cudaSuccess;
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-    delete graph_of(graph);
-    return cudaSuccess;
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
-    delete graph_of(graph);
-    return cudaSuccess;
-}
-
-/* Events */
-
-static fake::Event *event_of(cudaEvent_t handle) { return reinterpret_cast<fake::Event *>(handle); }
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *found, unsigned) {
-    *found = reinterpret_cast<cudaEvent_t>(new fake::Event);
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t *found) { return cudaEventCreateWithFlags(found, 0); }
-
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-    delete event_of(event);
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
-    event_of(event)->mark = stream_of(stream)->mark();
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-    return cudaEventRecordWithFlags(event, stream, 0);
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event) {
-    if (const cudaError_t error = use())
-        return error;
-    const fake::MarkPointer mark = event_of(event)->mark;
-    if (mark && mark->graph)
-        return fail(cudaErrorStreamCaptureUnsupported);
-    return !mark || mark->is_reached() ? cudaSuccess : cudaErrorNotReady;
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-    if (const cudaError_t error = use())
-        return error;
-    if (const fake::MarkPointer mark = event_of(event)->mark)
-        mark->wait();
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to) {
-    const auto a = event_of(from)->mark, b = event_of(to)->mark;
-    if (!a || !b)
-        return fail(cudaErrorInvalidResourceHandle);
-    *milliseconds = std::chrono::duration<float, std::milli>(b->at() - a->at()).count();
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-    const fake::MarkPointer mark = event_of(event)->mark;
-    if (mark && mark->graph)
-        stream_of(stream)->capture(mark->graph);
-    else if (mark)
-        stream_of(stream)->submit([mark] { mark->wait(); });
-    return cudaSuccess;
-}
 
 /* Code */
 

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -22,6 +23,11 @@ int device_count() {
 int &current_device() {
     static thread_local int device = 0;
     return device;
+}
+
+bool &has_context() {
+    static thread_local bool has = false;
+    return has;
 }
 
 void Mark::reach() {
@@ -115,6 +121,7 @@ static int delay() {
 struct Streams {
     std::mutex mutex;
     std::vector<Stream *> all;
+    std::set<const void *> made; /* and not ended */
     std::map<int, Stream *> defaults;
 };
 
@@ -127,7 +134,14 @@ Stream *make_stream(int priority) {
     Streams &known = streams();
     std::lock_guard<std::mutex> lock(known.mutex);
     known.all.push_back(new Stream(current_device(), priority, LATER * delay()));
+    known.made.insert(known.all.back());
     return known.all.back();
+}
+
+bool end_stream(void *handle) {
+    Streams &known = streams();
+    std::lock_guard<std::mutex> lock(known.mutex);
+    return known.made.erase(handle) == 1;
 }
 
 static Stream *default_stream() {
@@ -141,7 +155,11 @@ static Stream *default_stream() {
 
 Stream *stream_of(void *handle) {
     const auto number = reinterpret_cast<uintptr_t>(handle);
-    return number <= 2 ? default_stream() : static_cast<Stream *>(handle);
+    if (number <= 2)
+        return default_stream();
+    Streams &known = streams();
+    std::lock_guard<std::mutex> lock(known.mutex);
+    return known.made.count(handle) ? static_cast<Stream *>(handle) : nullptr;
 }
 
 static std::vector<Stream *> streams_of_device() {

@@ -74,20 +74,25 @@ class Stream {
 
 /* An event, and the mark that it was last recorded at. */
 struct Event {
+    int device;
     MarkPointer mark;
 };
 
 /* Its streams go on as before. */
 void end_capture(const GraphPointer &graph);
 
-/* The stream of a handle; 0, 1 and 2 are the default stream of the current device. */
+/* The stream of a handle; 0, 1 and 2 are the default stream of the current device. Null if there is none: it was ended. */
 Stream *stream_of(void *handle);
 Stream *make_stream(int priority);
+/* Its handle is that of no stream from now on. False if it was none. */
+bool end_stream(void *handle);
 /* All streams of the current device; false if one is captured, which cannot be waited for. */
 bool wait_for_device();
 
 /* The device that calls of this thread are about. */
 int &current_device();
+/* Whether a context is current in this thread: that of the current device. */
+bool &has_context();
 int device_count();
 
 } // namespace fake

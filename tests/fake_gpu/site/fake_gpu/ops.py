@@ -49,8 +49,13 @@ class Device:
         self._callbacks: list[Any] = []  # a graph may call them at any time
 
     def wait(self, index: int) -> None:
-        """Until the current stream has done what it was given."""
-        self._runtime.cudaStreamSynchronize(ctypes.c_void_p(self._raw_stream(index)))
+        """Until the current stream has done what it was given.
+
+        Raises:
+            RuntimeError: the device is broken.
+        """
+        if self._runtime.cudaStreamSynchronize(ctypes.c_void_p(self._raw_stream(index))):
+            torch.cuda.current_stream(index).synchronize()  # has torch's words for it
 
     def host(self, tensor: torch.Tensor) -> torch.Tensor:
         """A CPU tensor in the same memory, negated and conjugated as lazily."""
