@@ -241,7 +241,21 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t strea
 
 cudaError_t cudaMemset(void *to, int value, size_t size) { return cudaMemsetAsync(to, value, size, nullptr); }
 
-/* Code */
+/* Code. While torch's own function is rehearsed (ops.py), a launch of its kernels does nothing; else it is refused. */
+
+static bool &is_rehearsed() {
+    static thread_local bool is = false;
+    return is;
+}
+
+/* Returns how it was before. */
+int fake_gpu_rehearse(int on) {
+    const bool before = is_rehearsed();
+    is_rehearsed() = on != 0;
+    return before;
+}
+
+static cudaError_t launch() { return is_rehearsed() ? cudaSuccess : fail(cudaErrorNotSupported); }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *found, const void *) {
     *found = {};
@@ -249,9 +263,20 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *found, const void *) {
     return cudaSuccess;
 }
 
-cudaError_t cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t) {
-    return fail(cudaErrorNotSupported);
+cudaError_t cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t) { return launch(); }
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **) { return launch(); }
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *, int threads, size_t) {
+    *blocks = (int)fake::THREADS_OF_PROCESSOR / threads;
+    return cudaSuccess;
 }
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *kernel, int threads,
+                                                                   size_t shared, unsigned) {
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared);
+}
+
+cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int) { return launch(); }
 
 /* What `kernel<<<...>>>` calls (crt/device_functions.h of CUDA 13). */
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *) {
@@ -259,9 +284,7 @@ cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *) {
     return cudaSuccess;
 }
 
-cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t) {
-    return fail(cudaErrorNotSupported);
-}
+cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t) { return launch(); }
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **found, unsigned, unsigned long long,
                                              cudaDriverEntryPointQueryResult *result) {

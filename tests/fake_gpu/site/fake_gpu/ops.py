@@ -8,6 +8,7 @@ at once.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import time
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from fake_gpu.translations import translations, whole_layers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 # Allocation, what needs no kernel, and what is made of other ops (the last line): these are torch's own.
 NATIVE = frozenset((
@@ -36,7 +37,9 @@ NATIVE = frozenset((
     "_fused_sdp_choice",
     *("_to_sparse", "_to_sparse.sparse_dim", "_to_sparse_csr", "_to_sparse_csc"),
 ))  # fmt: skip
-OFFSET_PER_CALL = 4  # by which a generator moves: a multiple of four, as torch wants it
+OFFSET_OF_LIBRARIES = (
+    4  # by which an op of cuDNN moves a generator here: a multiple of four, as torch wants it
+)
 
 
 class Device:
@@ -104,12 +107,60 @@ class Device:
         """Keep the current stream busy, as `torch.cuda._sleep`: a cycle takes a nanosecond."""
         self.call_later(lambda: time.sleep(cycles * 1e-9), torch.cuda.current_device())
 
-    def generator_for(self, index: int, given: Any) -> torch.Generator:
-        """A CPU generator that begins where the device's generator is, which moves on."""
-        source = given if given is not None else torch.cuda.default_generators[index]
+    @contextlib.contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """Where the launches of torch's own kernels are not refused, and do nothing."""
+        before = self._runtime.fake_gpu_rehearse(1)
+        try:
+            yield
+        finally:
+            self._runtime.fake_gpu_rehearse(before)
+            self._runtime.cudaGetLastError()
+
+
+class Draws:
+    """The random numbers of an op: those of a CPU generator that begins where the device's generator is.
+
+    The device's moves on as far as torch moves it, which depends on the op, the number of elements and the
+    multiprocessors. torch's own function for the op says how far: it moves the generator before it launches
+    its kernel, and the launch does nothing.
+
+    Args:
+        device: the fake device.
+        op: the overload, which is not overridden yet.
+    """
+
+    def __init__(self, device: Device, op: Any) -> None:
+        self._device = device
+        self._op = op
+        self._native = torch.library.get_kernel(op.name(), "CUDA")
+        self._keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
+
+    def generator_for(self, index: int, args: Any, kwargs: Any) -> torch.Generator:
+        """The CPU generator of a call with these arguments; the device's has moved."""
+        given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Generator)]
+        source = given[0] if given else torch.cuda.default_generators[index]
         seed, offset = source.initial_seed(), source.get_offset()
-        source.set_offset(offset + OFFSET_PER_CALL)
+        if "cudnn" not in self._op.name():  # there is no library to rehearse with
+            self._rehearse(args, kwargs)
+        elif has_dropout(self._op, args, kwargs):
+            source.set_offset(offset + OFFSET_OF_LIBRARIES)
         return torch.Generator().manual_seed((seed * 0x9E3779B97F4A7C15 + offset) & ((1 << 63) - 1))
+
+    def _rehearse(self, args: Any, kwargs: Any) -> None:
+        """Have the generator moved; what cannot be computed here or is refused comes after that."""
+        with self._device.rehearsal(), contextlib.suppress(RuntimeError), torch.no_grad():
+            self._native.call_boxed(self._keys, *args, **kwargs)
+
+
+def has_dropout(op: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a call of cuDNN draws numbers: not those of gradients, and not outside training."""
+    given = {}
+    for place, argument in enumerate(op._schema.arguments):
+        value = args[place] if place < len(args) else argument.default_value
+        given[argument.name] = kwargs.get(argument.name, value)
+    dropout = given.get("dropout", given.get("dropout_p"))
+    return bool(dropout) and given.get("train", True) and "backward" not in op.name()
 
 
 class Override:
@@ -124,7 +175,7 @@ class Override:
     def __init__(self, device: Device, op: Any, compute: Any) -> None:
         self._device, self._op = device, op
         self._compute = overloaded(op) if compute is op else compute
-        self._is_random = torch.Tag.nondeterministic_seeded in op.tags
+        self._draws = Draws(device, op) if torch.Tag.nondeterministic_seeded in op.tags else None
         self._takes_generator = any(argument.name == "generator" for argument in op._schema.arguments)
         self._written = [
             (place, argument)
@@ -142,7 +193,8 @@ class Override:
         if torch._C._cuda_isCurrentStreamCapturing():
             return self._captured(index, args, kwargs)
         self._device.wait(index)
-        outcome = self._computed(index, *tree_map(self._on_host, (args, kwargs)))
+        generator = None if self._draws is None else self._draws.generator_for(index, args, kwargs)
+        outcome = self._computed(generator, *tree_map(self._on_host, (args, kwargs)))
         if self._written:
             return self._written_back(args, kwargs, outcome)
         return tree_map(lambda leaf: self._published(leaf, index), outcome)
@@ -153,7 +205,7 @@ class Override:
         Raises:
             NotImplementedError: it is random: each launch would draw the same.
         """
-        if self._is_random:
+        if self._draws is not None:
             raise NotImplementedError(f"the fake device has no {self._op.name()} in a graph")
         on_host = tree_map(self._on_host, (args, kwargs))
         shapes = self._compute(*tree_map(copy_of, on_host[0]), **tree_map(copy_of, on_host[1]))
@@ -180,12 +232,12 @@ class Override:
             return leaf
         return torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="cuda")
 
-    def _computed(self, index: int, args: Any, kwargs: Any) -> Any:
-        if not self._is_random:
+    def _computed(self, generator: torch.Generator | None, args: Any, kwargs: Any) -> Any:
+        if generator is None:
             return self._compute(*args, **kwargs)
-        generator = self._device.generator_for(index, kwargs.pop("generator", None))
         if self._takes_generator:
-            return self._compute(*args, **kwargs, generator=generator)
+            args = [each for each in args if not isinstance(each, torch.Generator)]
+            return self._compute(*args, **kwargs | {"generator": generator})
         before = torch.get_rng_state()
         torch.set_rng_state(generator.get_state())
         try:
