@@ -23,8 +23,6 @@ GPU_PYTHON ?= $(BIN)/python
 GPU_TESTS := $(filter-out tests/fake_gpu/%,$(shell grep -rl --include=test_*.py mark[.]gpu tests))
 FAKE := .venv-cuda
 FAKE_INSTALL := $(FAKE)/bin/python -m pip install --quiet --disable-pip-version-check --constraint tests/fake_gpu/constraints.txt
-# Variants of a kernel that are compiled on the device; tests/unit/portable/test_cuda_gemm_source.py runs its host build.
-NOT_ON_FAKE := tests/gpu/test_cuda_gemm_kernel.py
 # Two tests at a time, whose threads would spin while they wait for each other's processor; no bits depend on it.
 PYTEST := OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -115,7 +113,7 @@ test-gpu:
 	PYTHONPATH=src:$$PYTHONPATH $(GPU_PYTHON) -m pytest -m gpu -rN $(GPU_TESTS)
 
 test-fake-gpu: $(FAKE)/.installed
-	$(FAKE)/bin/python tests/fake_gpu/run.py -m pytest -m gpu -rs $(filter-out $(NOT_ON_FAKE),$(GPU_TESTS)) tests/fake_gpu
+	$(FAKE)/bin/python tests/fake_gpu/run.py -m pytest -m gpu -rs $(GPU_TESTS) tests/fake_gpu
 
 clean:
 	rm -rf $(VENV) $(FAKE) build dist .samebits .pytest_cache .mypy_cache .ruff_cache src/*.egg-info

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import hashlib
 import importlib.util
 import json
+import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 from samebits._cuda.units import all_units
@@ -51,6 +54,8 @@ CHECKED = (
     "--param=asan-stack=0",
     "--param=asan-globals=0",
 )
+# A library that is used here only; one of several in a process, which have variables of the same name.
+HERE_ONLY = ("-O3", "-march=native", "-fno-gnu-unique")
 FLAGS = ["-O1", "-g", "-fPIC", "-pthread", "-ffp-contract=off", "-fno-strict-aliasing"]
 
 
@@ -150,6 +155,49 @@ def build_kernels(folder: Path, *options: str) -> Path:
     library = folder / "libkernels.so"
     link(library, objects, *options)
     return library
+
+
+def build_text(text: str, kernels: list[str], includes: list[str]) -> Path:
+    """The library of the kernels of a text, built for this processor unless it is there already.
+
+    Their accesses are checked, unless FAKE_GPU_UNCHECKED is set: kernels that compute much are four times
+    faster then.
+
+    Args:
+        text: CUDA C++.
+        kernels: their names.
+        includes: folders that it includes from.
+
+    Raises:
+        RuntimeError: it is no text for the host, with what g++ says.
+    """
+    launches = "".join(f"HOST_KERNEL({name})\n" for name in kernels)
+    checked = () if "FAKE_GPU_UNCHECKED" in os.environ else CHECKED
+    whole = f'// {checked}\n#include "host_launch.h"\n{text}\n{launches}'
+    folder = Path(os.environ["FAKE_GPU_KERNELS"]).parent / "compiled"
+    folder.mkdir(exist_ok=True)
+    library = folder / f"{digest_of(whole)}.so"
+    if library.exists():
+        return library
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        source, target = Path(made, "source.cpp"), Path(made, library.name)
+        source.write_text(whole, encoding="utf-8")
+        paths = [f"-I{SOURCES}", f"-I{NATIVE / 'cuda'}", *(f"-idirafter{each}" for each in includes)]
+        options = [*FLAGS, *HERE_ONLY, *checked, *paths, "-shared"]
+        words = ["g++", "-std=c++17", *options, str(source), "-o", str(target)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"the fake device cannot run this kernel: {done.stderr}")
+        target.replace(library)
+    return library
+
+
+def digest_of(text: str) -> str:
+    """A name of a text and of all that it may include here."""
+    known = hashlib.sha256(text.encode())
+    for file in sorted([*SOURCES.glob("*.h"), *NATIVE.rglob("*.[ch]*"), Path(__file__)]):
+        known.update(file.read_bytes())
+    return known.hexdigest()[:32]
 
 
 if __name__ == "__main__":

@@ -120,6 +120,37 @@ def test_a_kernel_of_torchs_own_is_refused(run):
     assert "operation not supported" in found.stderr
 
 
+def test_a_kernel_that_a_program_compiles():
+    """NVRTC says what it needs, and a build for the host runs."""
+    text = """
+extern "C" __global__ void __launch_bounds__(64) add(float *x, int by, int n) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        x[i] += by;
+}
+"""
+    x = torch.ones(1000, device="cuda")  # makes the context current
+    add = torch.cuda._compile_kernel(text, "add")
+    add(grid=(2, 1, 1), block=(64, 1, 1), args=(x, 2, 999))
+    assert x.tolist() == [3.0] * 999 + [1.0]
+    with pytest.raises(RuntimeError, match="invalid argument"):
+        add(grid=(1, 1, 1), block=(128, 1, 1), args=(x, 2, 999))
+
+
+def test_two_kernels_of_one_name():
+    text = 'extern "C" __global__ void put(float *x) {{ __shared__ float y[{0}]; y[0] = {0}; x[0] = y[0]; }}'
+    x = torch.zeros(1, device="cuda")
+    kernels = [torch.cuda._compile_kernel(text.format(n), "put") for n in (2, 3)]
+    for kernel, written in zip(kernels, (2, 3), strict=True):
+        kernel(args=(x,))
+        assert x.item() == written
+
+
+def test_a_kernel_that_is_none_for_the_host():
+    text = 'extern "C" __global__ void trap(float *x) { asm volatile("trap;"); x[0] = __clock(); }'
+    with pytest.raises(RuntimeError, match="the fake device cannot run this kernel"):
+        torch.cuda._compile_kernel(text.replace("__clock()", "clock()"), "trap")
+
+
 def test_other_processes_get_no_memory():
     with pytest.raises(RuntimeError, match="not supported"):
         torch.ones(3, device="cuda").untyped_storage()._share_cuda_()

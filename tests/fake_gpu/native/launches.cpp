@@ -1,12 +1,13 @@
 /* Modules, their functions, and launches: refused as a driver refuses them, else queued on their stream.
  *
- * A kernel is `host_NAME` in the library that FAKE_GPU_KERNELS names. It runs on the thread of its stream. Its limits are
- * those of the machine code that was loaded.
+ * A kernel is `host_NAME` in the library that FAKE_GPU_KERNELS names, or in one that was built with the machine code. It
+ * runs on the thread of its stream. Its limits are those of the machine code that was loaded.
  */
 #include <cuda.h>
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
@@ -99,12 +100,19 @@ CUresult cuGetErrorString(CUresult error, const char **text) {
     return CUDA_SUCCESS;
 }
 
+/* Code that a program compiled while it runs begins so; the path of its host build follows, and the machine code. */
+static const std::string HEAD = "host build: ";
+
 CUresult cuModuleLoadData(CUmodule *handle, const void *code) {
     if (!fake::has_context())
         return CUDA_ERROR_INVALID_CONTEXT;
     if (const int error = fake::fault())
         return static_cast<CUresult>(error);
-    const char *const file = getenv("FAKE_GPU_KERNELS");
+    const char *file = getenv("FAKE_GPU_KERNELS");
+    if (!strncmp(static_cast<const char *>(code), HEAD.c_str(), HEAD.size())) {
+        file = static_cast<const char *>(code) + HEAD.size();
+        code = file + strlen(file) + 1;
+    }
     void *const library = file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : nullptr;
     auto *const module = new Module{library, fake::current_device(), fake::limits_of(code)};
     std::lock_guard<std::mutex> lock(loaded().mutex);

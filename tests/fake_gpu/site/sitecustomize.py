@@ -22,9 +22,10 @@ class TorchFinder:
 
             def exec_module(module: Any) -> None:
                 execute(module)
-                from fake_gpu.ops import install
+                from fake_gpu import host_compiler, ops
 
-                module._fake_gpu = install()
+                module._fake_gpu = ops.install()
+                host_compiler.install(module.cuda._utils)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
