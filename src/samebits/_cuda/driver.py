@@ -17,8 +17,6 @@ Argument: TypeAlias = "ctypes.c_void_p | ctypes.c_ulonglong | ctypes.Array[ctype
 
 
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-_ALLOWED_SHARED = 48 << 10
-"""Bytes of dynamic shared memory that a launch may use without asking."""
 
 
 class DriverError(RuntimeError):
@@ -35,7 +33,7 @@ class Kernel:
 
     def __init__(self, driver: ctypes.CDLL, function: ctypes.c_void_p) -> None:
         self._driver, self._function = driver, function
-        self._allowed = _ALLOWED_SHARED
+        self._allowed = 0  # bytes of dynamic shared memory; some are free, how many the code decides
 
     def launch(
         self, grid: tuple[int, int, int], block: tuple[int, int], arguments: Sequence[Argument], stream: int
