@@ -215,6 +215,35 @@ def test_chains_in_portions(monkeypatch):
     assert other_bits(run, a, b) == []
 
 
+@pytest.mark.parametrize("first", LAYOUTS)
+def test_more_rows_than_a_grid_has(first, monkeypatch):
+    """They are launched in portions, of two rows of blocks here; a batch of them too."""
+    monkeypatch.setattr(cuda_products, "_MOST_BLOCKS", 2)
+    monkeypatch.setattr(cuda_products, "are_few", lambda tiles, processors: False)
+    monkeypatch.setattr(cuda_products, "_LEAST_WORK", 1)
+    a, b, c = torch.randn(600, 40), torch.randn(40, 3), torch.randn(3)
+
+    def run(a, b, c):
+        a = LAYOUTS[first](a)
+        with samebits.portable():
+            return [a @ b, torch.addmm(c, a, b, alpha=2), torch.stack([a, -a, a]) @ b]
+
+    assert other_bits(run, a, b, c) == []
+
+
+@pytest.mark.parametrize(
+    "shapes", [((0, 2000), (2000, 5)), ((5, 2000), (2000, 0)), ((3, 0, 2000), (3, 2000, 2))]
+)
+def test_long_products_of_no_outputs(shapes):
+    """There is nothing to launch."""
+
+    def run(a, b):
+        with samebits.portable():
+            return [a @ b]
+
+    assert other_bits(run, *map(torch.randn, shapes)) == []
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 1001])
 def test_random_values(count):
     """Every kind; numbers of them that leave a part of the last block."""

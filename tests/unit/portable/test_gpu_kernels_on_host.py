@@ -73,6 +73,8 @@ class TestAsOnAGpu:
     test_attention = staticmethod(on_gpu.test_attention)
     test_accumulation = staticmethod(on_gpu.test_accumulation)
     test_large_products = staticmethod(on_gpu.test_large_products)
+    test_many_rows = staticmethod(on_gpu.test_more_rows_than_a_grid_has)
+    test_no_outputs = staticmethod(on_gpu.test_long_products_of_no_outputs)
     test_chains_in_portions = staticmethod(on_gpu.test_chains_in_portions)
     test_convolutions = staticmethod(convolutions.test_convolutions)
     test_tiles = staticmethod(convolutions.test_tiles)

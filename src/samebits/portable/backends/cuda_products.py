@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 _LEAST_WORK = 1 << 22
 _LONG = 1024
 """A chain of so many terms is too long for a thread to wait for each of them."""
-_MOST, _MOST_IN_Z = 2**31 - 1, 65535
+_MOST = 1 << 30
+"""Of a size: the kernels count in 31 bits, beyond the end of a matrix too."""
+_MOST_BLOCKS = 65535
+"""Of a grid, in the second and the third dimension."""
 
 
 class CudaProducts(NativeNorms):
@@ -46,8 +49,8 @@ class CudaProducts(NativeNorms):
         is_plain = added is None and scale[0] == 1
         target = out if is_plain else torch.empty_like(out)
         operands = [x if x.dim() == 3 else x[None] for x in (a, b, target)]
-        for first in range(0, operands[0].shape[0], _MOST_IN_Z):
-            one, other, result = (x[first : first + _MOST_IN_Z] for x in operands)
+        for first in range(0, operands[0].shape[0], _MOST_BLOCKS):
+            one, other, result = (x[first : first + _MOST_BLOCKS] for x in operands)
             self._multiply(_in_lines(one), _in_lines(other), result)
         if not is_plain:
             self._end(target, added, scale, sizes, out)
@@ -57,7 +60,10 @@ class CudaProducts(NativeNorms):
         shape = next(each for each in SHAPES if each.shared_bytes(b_along_k=True) <= self._most_shared)
         whole = batches * -(-n // shape.columns) * -(-m // shape.rows)
         if not are_few(whole, self._processors) or a.shape[2] <= K_BLOCK:
-            self._launch_product(shape, a, b, out, 1)
+            most = _MOST_BLOCKS * shape.rows
+            for first in range(0, m, most):
+                rows = slice(first, first + most)
+                self._launch_product(shape, a[:, rows], b, out[:, rows], 1)
             return
         for chains in Chains.of(out, batches, -(-a.shape[2] // K_BLOCK)):
             part = slice(chains.first * K_BLOCK, (chains.first + chains.count) * K_BLOCK)
@@ -69,7 +75,9 @@ class CudaProducts(NativeNorms):
         (batches, m, k), n = a.shape, b.shape[2]
         a_along_k, b_along_k = a.stride(2) == 1, b.stride(2) != 1
         grid = -(-n // shape.columns), -(-m // shape.rows)
-        shares = min(blocks, -(-4 * self._processors // (grid[0] * grid[1] * batches)), _MOST_IN_Z // batches)
+        shares = min(
+            blocks, -(-4 * self._processors // (grid[0] * grid[1] * batches)), _MOST_BLOCKS // batches
+        )
         each = -(-blocks // shares) if shape is SPLIT else -(-k // K_BLOCK)
         product = GemmProduct(
             a.data_ptr(), b.data_ptr(), out.data_ptr(),
@@ -99,7 +107,7 @@ class CudaProducts(NativeNorms):
 
 def _is_large(a: Tensor, sizes: Sizes) -> bool:
     batches, m, n, k = sizes
-    if a.dtype is not torch.float32 or max(m, n, k) > _MOST:
+    if a.dtype is not torch.float32 or max(m, n, k) > _MOST or not m * n:
         return False
     return k > _LONG or max(1, batches) * m * n * k >= _LEAST_WORK
 
