@@ -247,6 +247,20 @@ def test_shapes(name):
     assert other_bits(run, SHAPES[name]) == []
 
 
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.float32])
+def test_a_copy_lies_where_it_was_asked_for(dtype, layout):
+    """From the device to CPU memory and back."""
+    t = stored().coalesce().bool().to(dtype).to_sparse(layout=layout)
+    with samebits.portable():
+        there = t.to("cuda")
+        back, again, other = there.cpu(), there.to("cuda", copy=True), there.to("cpu", torch.float64)
+
+    assert [each.device.type for each in (there, back, again, other)] == ["cuda", "cpu", "cuda", "cpu"]
+    assert described(t) == described(back) == described(again)
+    assert described(t.to(torch.float64)) == described(other)
+
+
 def test_the_sign_of_zero():
     """Torch's kernel on a GPU adds to +0 what needs no sum; a gradient may divide by it."""
     t = torch.sparse_coo_tensor(

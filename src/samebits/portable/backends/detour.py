@@ -78,8 +78,8 @@ def on_host(
         device = next(each.device for each in tensors if not each.is_cpu)
         given = [mapped(each, lambda tensor: tensor.cpu()) for each in args]
         named = {name: mapped(each, lambda tensor: tensor.cpu()) for name, each in kwargs.items()}
-        if named.get("device") is not None:
-            named["device"] = torch.device("cpu")
+        if named.get("device") is not None:  # where the result is to lie
+            device, named["device"] = torch.device(named["device"]), torch.device("cpu")
         result = function(*given, **named)
         written = [(args[at], given[at]) for at in places if at < len(args)]
         written += [(kwargs[name], named[name]) for name in names if name in kwargs]
