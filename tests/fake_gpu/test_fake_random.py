@@ -78,6 +78,17 @@ def test_by_the_dropout_of_attention():
     assert moved_by(output.backward) == 0
 
 
+def test_attention_of_cudnn_draws_for_its_dropout_only():
+    """By how much is not known here."""
+    q = torch.rand(2, 3, 8, 16, device="cuda", dtype=torch.float16, requires_grad=True)
+    attend = torch.ops.aten._scaled_dot_product_cudnn_attention
+
+    assert moved_by(lambda: attend(q, q, q, None, True)) == 0
+    assert moved_by(lambda: attend(q, q, q, None, True, 0.5)) > 0
+    output = attend(q, q, q, None, True, 0.5)[0].sum()
+    assert moved_by(output.backward) == 0
+
+
 def test_a_generator_that_is_given_moves_instead():
     generator = torch.Generator("cuda").manual_seed(3)
     assert moved_by(lambda: torch.poisson(new(ELEMENTS), generator)) == 0
