@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -10,11 +11,15 @@ from typing import TYPE_CHECKING
 import torch
 from cuda_module import LOCAL_BYTES, NUM_REGS, Source, capability, compile_all, compile_source, load
 
+from samebits._cuda.units import PRODUCTS
+from samebits.portable.backends.cuda_chains import Chains
+from samebits.portable.backends.cuda_kernels import CudaKernels
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 K_BLOCK = 128
-TILE, ADD = "gemm_product_tile", "gemm_add_chains"
+TILE = "gemm_product_tile"
 
 
 class Totals(IntEnum):
@@ -107,8 +112,7 @@ class Gemm:
         self, variant: Variant, along_k: tuple[bool, bool] = (True, False), code: bytes | None = None
     ) -> None:
         self._variant, self._along_k = variant, along_k
-        kernels = load(code or compile_source(variant.source(along_k), capability()), [TILE, ADD])
-        self._tile, self._add = kernels[TILE], kernels[ADD]
+        self._tile = load(code or compile_source(variant.source(along_k), capability()), [TILE])[TILE]
         self._shared = variant.shared_bytes(along_k)
         self._tile.allow_shared(self._shared)
 
@@ -137,21 +141,22 @@ class Gemm:
         blocks = max(1, -(-k // K_BLOCK))
         apart = self._variant.totals == Totals.APART
         out = torch.empty(m, n, device=a.device)
-        target = torch.empty(blocks, m, n, device=a.device) if apart else out
+        chains = Chains(torch.empty(1, blocks, m * n, device=a.device) if apart else out, 0)
         each = blocks_each if apart else blocks
         lines = (a.stride(0 if self._along_k[0] else 1), b.stride(1 if self._along_k[1] else 0))
-        addresses = (a.data_ptr(), b.data_ptr(), target.data_ptr())
+        addresses = (a.data_ptr(), b.data_ptr(), chains.memory.data_ptr())
         grid = (-(-n // self._variant.columns), -(-m // self._variant.rows), -(-blocks // each))
         product = _Product(*addresses, *lines, 0, 0, 0, m, n, k, each)
         self._tile.launch(grid, self._variant.threads, [product], self._shared)
         if apart:
-            self._add_chains(target, out, blocks)
+            adding_kernels().launch(PRODUCTS, "add_chains_f32", chains.parameters(out), out.numel())
         return out
 
-    def _add_chains(self, chains: torch.Tensor, out: torch.Tensor, blocks: int) -> None:
-        count = out.numel()
-        grid = (min(4096, -(-count // 256)),)
-        self._add.launch(grid, 256, [chains, out, ctypes.c_longlong(count), ctypes.c_int(blocks)])
+
+@functools.cache
+def adding_kernels() -> CudaKernels:
+    """Return portable mode's kernels, of which one adds chains."""
+    return CudaKernels(torch.cuda.current_device())
 
 
 def build_all(

@@ -77,25 +77,19 @@ static __device__ __forceinline__ void gemm_fill(float *panel, const float *matr
 }
 
 /* A tile of a product: where it begins in c, and the k that it takes. */
-template <class SHAPE> struct gemm_problem {
+template <class SHAPE> struct gemm_problem : gemm_terms<SHAPE::depth> {
     const gemm_product &p;
-    int batch, first_m, first_n, k_begin, k_end;
-    __device__ int steps() const { return (k_end - k_begin + SHAPE::depth - 1) / SHAPE::depth; }
-    __device__ int k_of(int step) const { return k_begin + step * SHAPE::depth; }
-    __device__ int count(int step) const { return k_end - k_of(step); }
-    __device__ bool ends(int step) const {
-        return (k_of(step) + SHAPE::depth) % GEMM_K_BLOCK == 0 || count(step) <= SHAPE::depth;
-    }
+    int batch, first_m, first_n;
     __device__ void fill_rows(float *panel, int step) const {
         gemm_fill<SHAPE::rows, SHAPE::depth, SHAPE::a_row, SHAPE::a_along_k, SHAPE::threads>(
-            panel, p.a + batch * p.a_batch, p.a_line, first_m, p.m, k_of(step), k_end);
+            panel, p.a + batch * p.a_batch, p.a_line, first_m, p.m, this->k_of(step), this->k_end);
     }
     __device__ void fill_columns(float *panel, int step) const {
         gemm_fill<SHAPE::columns, SHAPE::depth, SHAPE::b_row, SHAPE::b_along_k, SHAPE::threads>(
-            panel, p.b + batch * p.b_batch, p.b_line, first_n, p.n, k_of(step), k_end);
+            panel, p.b + batch * p.b_batch, p.b_line, first_n, p.n, this->k_of(step), this->k_end);
     }
     __device__ void write(const float values[SHAPE::lines][8], int step, int down, int across) const {
-        const int64_t block = SHAPE::totals == TOTALS_APART ? k_of(step) / GEMM_K_BLOCK : 0;
+        const int64_t block = SHAPE::totals == TOTALS_APART ? this->k_of(step) / GEMM_K_BLOCK : 0;
         gemm_write<SHAPE>(values, p.c + batch * p.c_batch + block * p.m * p.n, first_m + down, first_n + across, p.m,
                           p.n);
     }
@@ -120,23 +114,13 @@ template <class SHAPE> static __device__ __forceinline__ void gemm_compute(const
     const int k_share = p.blocks_each * GEMM_K_BLOCK, shares = p.k > k_share ? (p.k + k_share - 1) / k_share : 1;
     const int k_begin = blockIdx.z % shares * k_share;
     const gemm_problem<SHAPE> problem = {
-        p, (int)blockIdx.z / shares, tile_m * SHAPE::rows, tile_n * SHAPE::columns, k_begin,
-        p.k - k_begin < k_share ? p.k : k_begin + k_share};
+        {k_begin, p.k - k_begin < k_share ? p.k : k_begin + k_share}, p, (int)blockIdx.z / shares,
+        tile_m * SHAPE::rows, tile_n * SHAPE::columns};
     gemm_tile<SHAPE>(problem);
 }
 
 #ifndef GEMM_NAME
 #define GEMM_NAME gemm_product_tile
-
-/* Adds the chains of each output, `blocks` of them, in ascending order. */
-extern "C" __global__ void gemm_add_chains(const float *chains, float *c, int64_t outputs, int blocks) {
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < outputs; i += (int64_t)gridDim.x * blockDim.x) {
-        float total = 0.0f;
-        for (int block = 0; block < blocks; block++)
-            total = __fadd_rn(total, chains[block * outputs + i]);
-        c[i] = total;
-    }
-}
 #endif
 
 typedef gemm_shape<GEMM_ROWS, GEMM_COLUMNS, GEMM_DEPTH, GEMM_STAGES, GEMM_LINES, GEMM_TOTALS, GEMM_A_ALONG_K,

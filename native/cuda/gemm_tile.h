@@ -1,6 +1,6 @@
 /* Tiles of contractions in float32, in the order of docs/reference/portable-numerics.md ("Contractions"): a chain of
  * fused multiply-adds for each 128 consecutive k, chains added in ascending order. gemm_body.h has products of matrices,
- * conv_body.h convolutions.
+ * portable_conv.cu convolutions.
  *
  * A thread block computes a tile of rows and columns, a warp a part of it, a thread LINES x 8 of that, in pieces of 4 x 4.
  * What it multiplies comes from two panels in shared memory, one for the rows and one for the columns, of which several
@@ -143,6 +143,17 @@ static __device__ __forceinline__ void gemm_end_chain(float chain[SHAPE::lines][
         }
     }
 }
+
+/* The steps of a sum over consecutive k: what a PROBLEM has that needs no others. */
+template <int DEPTH> struct gemm_terms {
+    int k_begin, k_end;
+    __device__ int steps() const { return (k_end - k_begin + DEPTH - 1) / DEPTH; }
+    __device__ int k_of(int step) const { return k_begin + step * DEPTH; }
+    __device__ int count(int step) const { return k_end - k_of(step); }
+    __device__ bool ends(int step) const {
+        return (k_of(step) + DEPTH) % GEMM_K_BLOCK == 0 || count(step) <= DEPTH;
+    }
+};
 
 /* Computes the tile of a thread block, in steps of at most SHAPE::depth terms. A PROBLEM has
  *     steps(): how many there are; count(step): how many terms it has, or more; ends(step): whether a chain ends with it;

@@ -34,7 +34,7 @@ struct conv_divider {
     }
 };
 
-/* Positions of the last two of three dimensions, in row-major order. */
+/* The position in three dimensions of a number in row-major order. */
 struct conv_positions {
     conv_divider plane, row;
     __device__ explicit conv_positions(const int64_t *sizes) : plane(sizes[1] * sizes[2]), row(sizes[2]) {}
@@ -139,6 +139,26 @@ struct conv_class {
     }
 };
 
+/* How an output is numbered in its class: by sample, then by position in steps of the stride. */
+struct conv_numbers {
+    int counts[3], each;
+    __device__ explicit conv_numbers(const sbp_conv_parameters &p) {
+        each = 1;
+        for (int d = 0; d < 3; d++) {
+            const int step = p.is_transposed ? (int)p.stride[d] : 1;
+            counts[d] = ((int)p.out_size[d] + step - 1) / step;
+            each *= counts[d];
+        }
+    }
+    __device__ int of(int number, int *at) const {
+        const int sample = number / each, i = number % each;
+        at[0] = i / (counts[1] * counts[2]), at[1] = i / counts[2] % counts[1], at[2] = i % counts[2];
+        return sample;
+    }
+};
+
+SBP_FUNCTION int conv_classes(const sbp_conv_parameters &p) { return p.is_transposed ? (int)sbd_volume(p.stride) : 1; }
+
 /* Whether a weight of the channels from `first_m` on is infinite or NaN: then the stride's zeros show. */
 template <class SHAPE>
 SBP_FUNCTION bool conv_has_endless(const sbp_conv_parameters &p, const float *weight, int first_m) {
@@ -202,59 +222,36 @@ template <class SHAPE> struct conv_problem {
             gemm_copy(to + further * SHAPE::b_row, met < 0 ? image : image + channel * pixels + met, met >= 0);
         }
     }
-    __device__ void write(const float values[SHAPE::lines][8], int, int down, int across) const;
-};
-
-/* How an output is numbered in its class: by sample, then by position in steps of the stride. */
-struct conv_numbers {
-    int counts[3], each;
-    __device__ explicit conv_numbers(const sbp_conv_parameters &p) {
-        each = 1;
-        for (int d = 0; d < 3; d++) {
-            const int step = p.is_transposed ? (int)p.stride[d] : 1;
-            counts[d] = ((int)p.out_size[d] + step - 1) / step;
-            each *= counts[d];
-        }
-    }
-    __device__ int of(int number, int *at) const {
-        const int sample = number / each, i = number % each;
-        at[0] = i / (counts[1] * counts[2]), at[1] = i / counts[2] % counts[1], at[2] = i % counts[2];
-        return sample;
-    }
-};
-
-SBP_FUNCTION int conv_classes(const sbp_conv_parameters &p) { return p.is_transposed ? (int)sbd_volume(p.stride) : 1; }
-
-template <class SHAPE>
-__device__ inline void conv_problem<SHAPE>::write(const float values[SHAPE::lines][8], int, int down, int across) const {
-    const int classes = conv_classes(p), group = blockIdx.z / classes;
-    const conv_class of_outputs(p, blockIdx.z % classes);
-    const conv_numbers numbers(p);
-    const int64_t outputs = sbd_volume(p.out_size), channel = (int64_t)group * p.rows + first_m() + down;
+    __device__ void write(const float values[SHAPE::lines][8], int, int down, int across) const {
+        const int classes = conv_classes(p), group = blockIdx.z / classes;
+        const conv_class of_outputs(p, blockIdx.z % classes);
+        const conv_numbers numbers(p);
+        const int64_t outputs = sbd_volume(p.out_size), channel = (int64_t)group * p.rows + first_m() + down;
 #pragma unroll
-    for (int j = 0; j < 8; j++) {
-        const int number = (int)blockIdx.x * SHAPE::columns + across + j / 4 * 16 + j % 4;
-        int at[3];
-        const int sample = numbers.of(number, at);
-        bool is_there = sample < (int)p.samples;
-        int64_t place = 0;
-        for (int d = 0; d < 3; d++) {
-            const int64_t position = p.is_transposed ? at[d] * p.stride[d] + of_outputs.remainder[d] : at[d];
-            is_there = is_there && position < p.out_size[d];
-            place = place * p.out_size[d] + position;
-        }
-        if (!is_there)
-            continue;
-        float *out = (float *)p.out + (sample * p.groups * p.rows + channel) * outputs + place;
+        for (int j = 0; j < 8; j++) {
+            const int number = (int)blockIdx.x * SHAPE::columns + across + j / 4 * 16 + j % 4;
+            int at[3];
+            const int sample = numbers.of(number, at);
+            bool is_there = sample < (int)p.samples;
+            int64_t place = 0;
+            for (int d = 0; d < 3; d++) {
+                const int64_t position = p.is_transposed ? at[d] * p.stride[d] + of_outputs.remainder[d] : at[d];
+                is_there = is_there && position < p.out_size[d];
+                place = place * p.out_size[d] + position;
+            }
+            if (!is_there)
+                continue;
+            float *out = (float *)p.out + (sample * p.groups * p.rows + channel) * outputs + place;
 #pragma unroll
-        for (int i = 0; i < SHAPE::lines; i++) {
-            const int row = i % 4 + i / 4 * 32;
-            if (first_m() + down + row < (int)p.rows)
-                out[row * outputs] =
-                    p.bias ? __fadd_rn(values[i][j], ((const float *)p.bias)[channel + row]) : values[i][j];
+            for (int i = 0; i < SHAPE::lines; i++) {
+                const int row = i % 4 + i / 4 * 32;
+                if (first_m() + down + row < (int)p.rows)
+                    out[row * outputs] =
+                        p.bias ? __fadd_rn(values[i][j], ((const float *)p.bias)[channel + row]) : values[i][j];
+            }
         }
     }
-}
+};
 
 template <class SHAPE> SBP_FUNCTION void conv_tile_of(const sbp_conv_parameters &p) {
     const int classes = conv_classes(p), group = blockIdx.z / classes;
@@ -292,22 +289,16 @@ template <class SHAPE> SBP_FUNCTION void conv_tile_of(const sbp_conv_parameters 
 }
 
 /* A tile of the gradient of a weight. */
-template <class SHAPE> struct conv_weight_problem {
+template <class SHAPE> struct conv_weight_problem : gemm_terms<SHAPE::depth> {
     const sbd_conv_weight_parameters &p;
     const conv_tap *taps; /* in shared memory: of each column of the tile */
     conv_divider of_sample;
     conv_positions positions;
-    int group, first_m, first_n, columns, outputs, k_begin, k_end;
+    int group, first_m, first_n, columns, outputs;
 
-    __device__ int steps() const { return (k_end - k_begin + SHAPE::depth - 1) / SHAPE::depth; }
-    __device__ int k_of(int step) const { return k_begin + step * SHAPE::depth; }
-    __device__ int count(int step) const { return k_end - k_of(step); }
-    __device__ bool ends(int step) const {
-        return (k_of(step) + SHAPE::depth) % GEMM_K_BLOCK == 0 || count(step) <= SHAPE::depth;
-    }
     __device__ void fill_rows(float *panel, int step) const {
         int output;
-        const int k = k_of(step) + (int)threadIdx.x % SHAPE::depth, line = threadIdx.x / SHAPE::depth;
+        const int k = this->k_of(step) + (int)threadIdx.x % SHAPE::depth, line = threadIdx.x / SHAPE::depth;
         const int64_t sample = of_sample.quotient(k, &output);
         const float *gradient = (const float *)p.gradient;
         const float *from = gradient + ((sample * p.groups + group) * p.rows + first_m + line) * outputs + output;
@@ -315,13 +306,13 @@ template <class SHAPE> struct conv_weight_problem {
 #pragma unroll
         for (int e = 0; e < SHAPE::rows * SHAPE::depth / SHAPE::threads; e++) {
             const int down = e * (SHAPE::threads / SHAPE::depth);
-            const bool is_inside = k < k_end && first_m + line + down < (int)p.rows;
+            const bool is_inside = k < this->k_end && first_m + line + down < (int)p.rows;
             gemm_copy(to + down, is_inside ? from + (int64_t)down * outputs : gradient, is_inside);
         }
     }
     __device__ void fill_columns(float *panel, int step) const {
         int output, pixel[3];
-        const int k = k_of(step) + (int)threadIdx.x % SHAPE::depth, line = threadIdx.x / SHAPE::depth;
+        const int k = this->k_of(step) + (int)threadIdx.x % SHAPE::depth, line = threadIdx.x / SHAPE::depth;
         const int64_t sample = of_sample.quotient(k, &output);
         positions.of(output, pixel);
 #pragma unroll
@@ -334,12 +325,12 @@ template <class SHAPE> struct conv_weight_problem {
         for (int e = 0; e < SHAPE::columns * SHAPE::depth / SHAPE::threads; e++) {
             const int across = e * (SHAPE::threads / SHAPE::depth);
             const conv_tap tap = taps[line + across];
-            const int met = k < k_end ? conv_met(pixel, tap, p.size) : -1;
+            const int met = k < this->k_end ? conv_met(pixel, tap, p.size) : -1;
             gemm_copy(to + across, met < 0 ? image : from + tap.place + met, met >= 0);
         }
     }
     __device__ void write(const float values[SHAPE::lines][8], int step, int down, int across) const {
-        const int64_t block = SHAPE::totals == TOTALS_APART ? k_of(step) / GEMM_K_BLOCK - p.first_block : 0;
+        const int64_t block = SHAPE::totals == TOTALS_APART ? this->k_of(step) / GEMM_K_BLOCK - p.first_block : 0;
         const int64_t each = SHAPE::totals == TOTALS_APART ? p.blocks : 1;
         float *out = (float *)p.chains + (group * each + block) * p.rows * columns;
         gemm_write<SHAPE>(values, out, first_m + down, first_n + across, (int)p.rows, columns);
@@ -366,9 +357,9 @@ template <class SHAPE> SBP_FUNCTION void conv_weight_of(const sbd_conv_weight_pa
     const int64_t first = p.first_block + blockIdx.z % shares * p.blocks_each, last = p.first_block + p.blocks;
     const int64_t end = first + p.blocks_each < last ? first + p.blocks_each : last, terms = p.samples * outputs;
     const conv_weight_problem<SHAPE> problem = {
+        {(int)(first * GEMM_K_BLOCK), (int)(end * GEMM_K_BLOCK < terms ? end * GEMM_K_BLOCK : terms)},
         p, of_columns, conv_divider(outputs), conv_positions(p.out_size), (int)blockIdx.z / shares, first_m, first_n,
-        columns, outputs, (int)(first * GEMM_K_BLOCK),
-        (int)(end * GEMM_K_BLOCK < terms ? end * GEMM_K_BLOCK : terms)};
+        columns, outputs};
     gemm_tile<SHAPE>(problem);
 }
 
