@@ -311,6 +311,7 @@ REFUSED = {
     "norm": lambda t, d: t.coalesce().norm(),
     "two devices": lambda t, d: t @ d.t().cpu(),
     "two devices, of one shape": lambda t, d: d + t.cpu(),
+    "integers on two devices": lambda t, d: whole_numbers().cuda() * torch.ones(ROWS, COLUMNS).long(),
     "integers of floats": lambda t, d: t.to(torch.int64),
     "integers copied": lambda t, d: torch.zeros_like(t, dtype=torch.int64).copy_(t),
     "floats of integers": lambda t, d: whole_numbers().cuda().coalesce().sin(),

@@ -53,14 +53,16 @@ def sparse_plan(op: Any) -> Plan:
             return op  # type: ignore[no-any-return]
         _refuse_other_devices(op, args, kwargs)
         if is_atens and not has_floats(values):
-            return _of_whole_numbers(op, elsewhere=first_off_cpu(values) is not None)
-        if handler is None:
+            compute = _of_whole_numbers(op, elsewhere=first_off_cpu(values) is not None)
+        elif handler is None:
             raise refuse_sparse(op)
-        check(op, args, kwargs)
-        compute = placed(op, handler, args, kwargs)
-        if compute is None:
+        else:
+            check(op, args, kwargs)
+            compute = handler
+        at_place = placed(op, compute, args, kwargs)
+        if at_place is None:
             refuse_devices(op, args, kwargs)
-        return compute
+        return at_place
 
     return chosen_once(op, choose)
 
