@@ -218,7 +218,7 @@ def test_chains_in_portions(monkeypatch):
 @pytest.mark.parametrize("first", LAYOUTS)
 def test_more_rows_than_a_grid_has(first, monkeypatch):
     """They are launched in portions, of two rows of blocks here; a batch of them too."""
-    monkeypatch.setattr(cuda_products, "_MOST_BLOCKS", 2)
+    monkeypatch.setattr(cuda_products, "MOST_BLOCKS", 2)
     monkeypatch.setattr(cuda_products, "are_few", lambda tiles, processors: False)
     monkeypatch.setattr(cuda_products, "_LEAST_WORK", 1)
     a, b, c = torch.randn(600, 40), torch.randn(40, 3), torch.randn(3)

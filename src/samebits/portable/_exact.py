@@ -199,6 +199,12 @@ def _rsub(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def is_no_rounding_copy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Tell whether a call of `aten::copy_` or its like writes no floats to whole numbers.
+
+    Args:
+        args: its arguments.
+        kwargs: those by name.
+    """
     source = args[1] if len(args) > 1 else kwargs["src"]
     return not _is_float(source) or not _is_integral(args[0].dtype)
 

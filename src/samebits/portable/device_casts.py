@@ -84,6 +84,7 @@ def casts(on_cpu: Iterable[str], on_gpu: Iterable[str]) -> dict[str, Kernel]:
     """
     listed, elsewhere = frozenset(on_cpu), frozenset(on_gpu)
     chosen: dict[str, Kernel] = dict.fromkeys(elsewhere - listed, _left_alone)
+    padding = _Padding()
     for name in listed:
         base = name.partition(".")[0]
         if base in FULL:
@@ -91,11 +92,11 @@ def casts(on_cpu: Iterable[str], on_gpu: Iterable[str]) -> dict[str, Kernel]:
         elif base in WIDEST:
             chosen[name] = _widest
         elif name in _PADDED:
-            chosen[name] = _padded
+            chosen[name] = padding.padded
         elif base not in LOW or name not in elsewhere:
             chosen[name] = _refused
     if _PADDED & listed:
-        chosen[_CONVOLUTION] = _convolution
+        chosen[_CONVOLUTION] = padding.convolution
     return {name: _in_portable_mode(kernel) for name, kernel in chosen.items()}
 
 
@@ -142,26 +143,22 @@ def _is_cast(tensor: Tensor) -> bool:
 
 
 class _Padding(threading.local):
-    """Whether this thread is in a convolution that pads by itself."""
+    """The kernels of convolutions that pad by themselves, and of the one that they consist of."""
 
-    active = False
+    active = False  # whether this thread is in the former
 
+    def padded(self, call: AutocastCall, *args: Any, **kwargs: Any) -> Any:
+        """Leave it to the convolution that it consists of, which uses torch's cache of converted weights.
 
-_PADDING = _Padding()
+        A weight that is used twice has to be converted once: the gradients of its copy are added before they
+        are converted back. Whether its input is padded before or after makes no difference.
+        """
+        before, self.active = self.active, True
+        try:
+            return call.pass_on(*args, **kwargs)
+        finally:
+            self.active = before
 
-
-def _padded(call: AutocastCall, *args: Any, **kwargs: Any) -> Any:
-    """Leave it to the convolution that it consists of, which uses torch's cache of converted weights.
-
-    A weight that is used twice has to be converted once: the gradients of its copy are added before they are
-    converted back. Whether its input is padded before or after makes no difference.
-    """
-    before, _PADDING.active = _PADDING.active, True
-    try:
-        return call.pass_on(*args, **kwargs)
-    finally:
-        _PADDING.active = before
-
-
-def _convolution(call: AutocastCall, *args: Any, **kwargs: Any) -> Any:
-    return call.as_torch(*args, **kwargs) if _PADDING.active else call.pass_on(*args, **kwargs)
+    def convolution(self, call: AutocastCall, *args: Any, **kwargs: Any) -> Any:
+        """Convert its arguments there only, as on the CPU."""
+        return call.as_torch(*args, **kwargs) if self.active else call.pass_on(*args, **kwargs)

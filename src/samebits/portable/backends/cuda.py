@@ -57,22 +57,14 @@ def _with_checks(backend: type[CudaBackend]) -> type[CudaBackend]:
 def _checked(method: Any) -> Any:
     @functools.wraps(method)
     def run(self: CudaBackend, *args: Any, **kwargs: Any) -> Any:
-        index = self.index
-        for value in (*args, *kwargs.values()) if kwargs else args:
-            if isinstance(value, torch.Tensor):
-                if value.get_device() != index:
-                    raise _elsewhere(index, value)
-            elif isinstance(value, tuple | list):
-                for tensor in tensors_in(value):
-                    if tensor.get_device() != index:
-                        raise _elsewhere(index, tensor)
+        for value in (*args, *kwargs.values()):
+            # Most are tensors: a generator for each would take longer than the rest.
+            for tensor in (value,) if isinstance(value, torch.Tensor) else tensors_in(value):
+                if tensor.get_device() != self.index:
+                    raise RuntimeError(f"a kernel of cuda:{self.index} got a tensor on {tensor.device}")
         return method(self, *args, **kwargs)
 
     return run
-
-
-def _elsewhere(index: int, tensor: Tensor) -> RuntimeError:
-    return RuntimeError(f"a kernel of cuda:{index} got a tensor on {tensor.device}")
 
 
 @_with_checks

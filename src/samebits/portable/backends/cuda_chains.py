@@ -22,6 +22,17 @@ def are_few(tiles: int, processors: int) -> bool:
     return tiles < processors
 
 
+def blocks_each(blocks: int, tiles: int, processors: int) -> int:
+    """Return how many blocks of k each thread block takes, so that a multiprocessor has about four to do.
+
+    Args:
+        blocks: of each sum.
+        tiles: how many thread blocks there are for one block of k.
+        processors: multiprocessors.
+    """
+    return -(-blocks // min(blocks, -(-4 * processors // tiles)))
+
+
 @dataclass(frozen=True)
 class Chains:
     """Memory for the chains of some blocks of k.

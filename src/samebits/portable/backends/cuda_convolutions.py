@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import math
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from samebits._cuda.tile_shapes import CONV_SHAPES
 from samebits._cuda.units import PRODUCTS, convolutions
-from samebits.portable.backends.cuda_chains import K_BLOCK, Chains, are_few
-from samebits.portable.backends.cuda_kernels import suffixed
+from samebits.portable.backends.cuda_chains import K_BLOCK, Chains, are_few, blocks_each
+from samebits.portable.backends.cuda_kernels import MOST_BLOCKS, suffixed
 from samebits.portable.backends.native_convolutions import NativeConvolutions
 from samebits.portable.backends.parameters import Conv
 from samebits.portable.backends.parameters_cuda import SbdConvWeight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from torch import Tensor
 
     from samebits._cuda.tile_shapes import ConvShape
 
 _FEWEST_ROWS = 8
 """Channels of the output in a group; a tile of fewer would compute little more than nothing."""
-_MOST_PLACES, _MOST_POSITIONS, _MOST_ROWS_OF_BLOCKS = 1 << 31, 1 << 29, 65535
+_MOST_PLACES, _MOST_POSITIONS = 1 << 31, 1 << 29
 _SPEEDS = {128: 1.0, 64: 0.95, 32: 0.75}
-"""How fast a tile of so many rows computes, about: what it reads is used by fewer rows."""
+"""How fast a tile of so many rows may compute: what it reads is used by fewer rows. No GPU was asked."""
 
 
 class CudaConvolutions(NativeConvolutions):
@@ -40,8 +38,8 @@ class CudaConvolutions(NativeConvolutions):
     def _conv(self, **parameters: Any) -> None:
         given = Conv(**parameters)
         steps = given.stride if given.is_transposed else (1, 1, 1)
-        pixels = given.samples * _volume(-(-n // step) for n, step in zip(given.out_size, steps, strict=True))
-        taps = _volume(given.kernel)
+        pixels = given.samples * prod(-(-n // step) for n, step in zip(given.out_size, steps, strict=True))
+        taps = prod(given.kernel)
         blocks = -(-given.depth * taps // K_BLOCK)
         shape = None
         if pixels and not given.is_f64 and _fits(given, pixels):
@@ -49,14 +47,14 @@ class CudaConvolutions(NativeConvolutions):
         if shape is None:
             super()._conv(**parameters)
             return
-        grid = -(-pixels // shape.columns), -(-given.rows // shape.rows), given.groups * _volume(steps)
+        grid = -(-pixels // shape.columns), -(-given.rows // shape.rows), given.groups * prod(steps)
         block = shape.threads, shape.conv_bytes(taps, blocks)
         self._launch_tiles(convolutions(shape), f"conv_tile_{shape.rows}", given, grid, block)
 
     def _conv_weight(self, out: Tensor, **parameters: Any) -> None:
         share = SbdConvWeight(chains=0, first_block=0, blocks=0, blocks_each=0, **parameters)
-        columns = share.depth * _volume(share.kernel)
-        blocks = -(-share.samples * _volume(share.out_size) // K_BLOCK)
+        columns = share.depth * prod(share.kernel)
+        blocks = -(-share.samples * prod(share.out_size) // K_BLOCK)
         shape = None
         if out.dtype is torch.float32 and _fits(share, columns):
             wanted = columns * share.groups
@@ -65,7 +63,7 @@ class CudaConvolutions(NativeConvolutions):
             self._add_shares(out, share, blocks, None)
             return
         grid = -(-columns // shape.columns), -(-share.rows // shape.rows), share.groups
-        if are_few(math.prod(grid), self._processors) and blocks > 1:
+        if are_few(prod(grid), self._processors) and blocks > 1:
             self._add_shares(out, share, blocks, shape)
             return
         whole = share._replace(chains=out.data_ptr(), blocks=blocks, blocks_each=max(blocks, 1))
@@ -87,9 +85,8 @@ class CudaConvolutions(NativeConvolutions):
             self._launch(PRODUCTS, suffixed("add_chains", is_f64=is_f64), chains.parameters(out), out.numel())
 
     def _launch_share(self, part: SbdConvWeight, shape: ConvShape) -> None:
-        across, down = -(-part.depth * _volume(part.kernel) // shape.columns), -(-part.rows // shape.rows)
-        tiles = across * down * part.groups
-        each = -(-part.blocks // min(part.blocks, -(-4 * self._processors // tiles)))
+        across, down = -(-part.depth * prod(part.kernel) // shape.columns), -(-part.rows // shape.rows)
+        each = blocks_each(part.blocks, across * down * part.groups, self._processors)
         grid = across, down, part.groups * -(-part.blocks // each)
         block = shape.threads, shape.weight_bytes(is_apart=True)
         name = f"conv_weight_chains_{shape.rows}"
@@ -113,24 +110,17 @@ def _time(shape: ConvShape, rows: int) -> float:
 
 
 def _fits(given: Conv | SbdConvWeight, columns: int) -> bool:
-    """Tell whether places have 31 bits, positions in a dimension 29, and the grid a number for each group."""
+    """Tell whether places have 31 bits, positions in a dimension 29, and the grid numbers for all."""
     places = (
         columns + 128,
-        given.samples * _volume(given.out_size) + 128,
-        given.depth * _volume(given.size),
-        given.rows * given.depth * _volume(given.kernel),
+        given.samples * prod(given.out_size) + 128,
+        given.depth * prod(given.size),
+        given.rows * given.depth * prod(given.kernel),
     )
+    geometry = (given.size, given.out_size, given.kernel, given.stride, given.padding, given.dilation)
     reached = (
         image + out * stride + kernel * dilation + padding
-        for image, out, kernel, stride, padding, dilation in zip(*_geometry(given), strict=True)
+        for image, out, kernel, stride, padding, dilation in zip(*geometry, strict=True)
     )
     is_small = max(places) < _MOST_PLACES and max(reached) < _MOST_POSITIONS
-    return is_small and given.groups * _volume(given.stride) <= _MOST_ROWS_OF_BLOCKS
-
-
-def _geometry(given: Conv | SbdConvWeight) -> Iterator[Sequence[int]]:
-    yield from (given.size, given.out_size, given.kernel, given.stride, given.padding, given.dilation)
-
-
-def _volume(sizes: Any) -> int:
-    return math.prod(sizes)
+    return is_small and max(given.rows, given.groups * prod(given.stride)) <= MOST_BLOCKS

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 THREADS = 256
 LANES = 16
 """Threads that work on one row of values together."""
+MOST_BLOCKS = 65535
+"""Of a grid, in the second and the third dimension."""
 _BLOCKS_PER_PROCESSOR = 32
 
 

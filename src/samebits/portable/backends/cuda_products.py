@@ -8,8 +8,8 @@ import torch
 
 from samebits._cuda.tile_shapes import SHAPES, SPLIT
 from samebits._cuda.units import PRODUCTS, tiles
-from samebits.portable.backends.cuda_chains import K_BLOCK, Chains, are_few
-from samebits.portable.backends.cuda_kernels import suffixed
+from samebits.portable.backends.cuda_chains import K_BLOCK, Chains, are_few, blocks_each
+from samebits.portable.backends.cuda_kernels import MOST_BLOCKS, suffixed
 from samebits.portable.backends.native import added_strides
 from samebits.portable.backends.native_norms import NativeNorms, address
 from samebits.portable.backends.parameters import Gemm
@@ -27,8 +27,6 @@ _LONG = 1024
 """A chain of so many terms is too long for a thread to wait for each of them."""
 _MOST = 1 << 30
 """Of a size: the kernels count in 31 bits, beyond the end of a matrix too."""
-_MOST_BLOCKS = 65535
-"""Of a grid, in the second and the third dimension."""
 
 
 class CudaProducts(NativeNorms):
@@ -49,36 +47,31 @@ class CudaProducts(NativeNorms):
         is_plain = added is None and scale[0] == 1
         target = out if is_plain else torch.empty_like(out)
         operands = [x if x.dim() == 3 else x[None] for x in (a, b, target)]
-        for first in range(0, operands[0].shape[0], _MOST_BLOCKS):
-            one, other, result = (x[first : first + _MOST_BLOCKS] for x in operands)
+        for first in range(0, operands[0].shape[0], MOST_BLOCKS):
+            one, other, result = (x[first : first + MOST_BLOCKS] for x in operands)
             self._multiply(_in_lines(one), _in_lines(other), result)
         if not is_plain:
             self._end(target, added, scale, sizes, out)
 
     def _multiply(self, a: Tensor, b: Tensor, out: Tensor) -> None:
-        batches, m, n = out.shape
+        (batches, m, n), k = out.shape, a.shape[2]
         shape = next(each for each in SHAPES if each.shared_bytes(b_along_k=True) <= self._most_shared)
-        whole = batches * -(-n // shape.columns) * -(-m // shape.rows)
-        if not are_few(whole, self._processors) or a.shape[2] <= K_BLOCK:
-            most = _MOST_BLOCKS * shape.rows
-            for first in range(0, m, most):
-                rows = slice(first, first + most)
-                self._launch_product(shape, a[:, rows], b, out[:, rows], 1)
+        blocks = -(-k // K_BLOCK)
+        if blocks == 1 or not are_few(batches * _tiles(shape, m, n), self._processors):
+            for first in range(0, m, MOST_BLOCKS * shape.rows):
+                rows = slice(first, first + MOST_BLOCKS * shape.rows)
+                self._launch_product(shape, a[:, rows], b, out[:, rows], blocks)
             return
-        for chains in Chains.of(out, batches, -(-a.shape[2] // K_BLOCK)):
+        for chains in Chains.of(out, batches, blocks):
             part = slice(chains.first * K_BLOCK, (chains.first + chains.count) * K_BLOCK)
-            self._launch_product(SPLIT, a[:, :, part], b[:, part], chains.memory, chains.count)
+            each = blocks_each(chains.count, batches * _tiles(SPLIT, m, n), self._processors)
+            self._launch_product(SPLIT, a[:, :, part], b[:, part], chains.memory, each)
             self._launch(PRODUCTS, suffixed("add_chains", is_f64=False), chains.parameters(out), out.numel())
 
-    def _launch_product(self, shape: TileShape, a: Tensor, b: Tensor, out: Tensor, blocks: int) -> None:
-        """Queue products; several blocks of k get a chain each, and thread blocks share them."""
+    def _launch_product(self, shape: TileShape, a: Tensor, b: Tensor, out: Tensor, each: int) -> None:
+        """Queue products, of which each thread block takes so many blocks of k."""
         (batches, m, k), n = a.shape, b.shape[2]
         a_along_k, b_along_k = a.stride(2) == 1, b.stride(2) != 1
-        grid = -(-n // shape.columns), -(-m // shape.rows)
-        shares = min(
-            blocks, -(-4 * self._processors // (grid[0] * grid[1] * batches)), _MOST_BLOCKS // batches
-        )
-        each = -(-blocks // shares) if shape is SPLIT else -(-k // K_BLOCK)
         product = GemmProduct(
             a.data_ptr(), b.data_ptr(), out.data_ptr(),
             a.stride(1 if a_along_k else 2), b.stride(2 if b_along_k else 1),
@@ -88,7 +81,7 @@ class CudaProducts(NativeNorms):
             tiles(shape, a_along_k=a_along_k, b_along_k=b_along_k),
             shape.kernel(a_along_k=a_along_k, b_along_k=b_along_k),
             product,
-            (*grid, batches * -(-blocks // each)),
+            (-(-n // shape.columns), -(-m // shape.rows), batches * -(-k // (each * K_BLOCK))),
             (shape.threads, shape.shared_bytes(b_along_k=b_along_k)),
         )
 
@@ -103,6 +96,10 @@ class CudaProducts(NativeNorms):
             added=address(added), added_strides=added_strides(added, n, out), alpha=scale[0], beta=scale[1],
         )  # fmt: skip
         self._launch(PRODUCTS, suffixed("gemm_end", is_f64=False), given, out.numel())
+
+
+def _tiles(shape: TileShape, m: int, n: int) -> int:
+    return -(-m // shape.rows) * -(-n // shape.columns)
 
 
 def _is_large(a: Tensor, sizes: Sizes) -> bool:

@@ -47,10 +47,6 @@ class NativeConvolutions(NativeNorms):
     ) -> None:
         image, weight = image.contiguous(), weight.contiguous()
         bias = None if bias is None else bias.contiguous()
-        groups = geometry.groups
-        size, out_size, kernel, stride, padding, dilation = _three(
-            image.shape[2:], out.shape[2:], weight.shape[2:], *geometry[:3]
-        )
         self._conv(
             is_f64=out.dtype is _float64,
             is_transposed=is_transposed,
@@ -58,16 +54,7 @@ class NativeConvolutions(NativeNorms):
             weight=weight.data_ptr(),
             bias=address(bias),
             out=out.data_ptr(),
-            samples=image.shape[0],
-            groups=groups,
-            depth=image.shape[1] // groups,
-            rows=out.shape[1] // groups,
-            size=size,
-            out_size=out_size,
-            kernel=kernel,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
+            **_sizes(image, out, weight.shape[2:], geometry),
         )
 
     def _conv(self, **parameters: Any) -> None:
@@ -79,29 +66,30 @@ class NativeConvolutions(NativeNorms):
     ) -> None:
         """See `Backend`."""
         image, gradient = image.contiguous(), gradient.contiguous()
-        groups = geometry.groups
-        size, out_size, taps, stride, padding, dilation = _three(
-            image.shape[2:], gradient.shape[2:], kernel, *geometry[:3]
-        )
         self._conv_weight(
             out,
             image=image.data_ptr(),
             gradient=gradient.data_ptr(),
-            samples=image.shape[0],
-            groups=groups,
-            depth=image.shape[1] // groups,
-            rows=gradient.shape[1] // groups,
-            size=size,
-            out_size=out_size,
-            kernel=taps,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
+            **_sizes(image, gradient, kernel, geometry),
         )
 
     def _conv_weight(self, out: Tensor, **parameters: Any) -> None:
         """Compute what `ConvWeight` describes, into `out`."""
         self._kernels.conv_weight(is_f64=out.dtype is _float64, of_weight=out.data_ptr(), **parameters)
+
+
+def _sizes(image: Tensor, out: Tensor, kernel: Sizes, geometry: Geometry) -> dict[str, Any]:
+    """Return the parameters of a convolution that are no addresses, by name."""
+    groups = geometry.groups
+    names = ("size", "out_size", "kernel", "stride", "padding", "dilation")
+    in_three = _three(image.shape[2:], out.shape[2:], kernel, *geometry[:3])
+    return {
+        "samples": image.shape[0],
+        "groups": groups,
+        "depth": image.shape[1] // groups,
+        "rows": out.shape[1] // groups,
+        **dict(zip(names, in_three, strict=True)),
+    }
 
 
 def _three(*sizes: Sequence[int]) -> tuple[Sequence[int], ...]:
