@@ -57,7 +57,7 @@ def _logged(environ: Mapping[str, str], process: int) -> dict[str, str]:
             algorithm = parts.pop("algo", "")
             if algorithm and (len(found) < _MOST or _product(parts) in found):
                 found.setdefault(_product(parts), set()).add(algorithm)
-    return {product: " or ".join(sorted(each)) for product, each in sorted(found.items())}
+    return {product: " | ".join(sorted(each)) for product, each in sorted(found.items())}
 
 
 def _lines(path: str) -> Iterator[str]:

@@ -62,7 +62,7 @@ def test_a_product_has_the_same_name_at_any_address(tmp_path):
 
 
 def test_all_algorithms_of_a_product_are_named(tmp_path):
-    assert list(logged(tmp_path, line("algoId=2") + line("algoId=1")).values()) == ["algoId=1 or algoId=2"]
+    assert list(logged(tmp_path, line("algoId=2") + line("algoId=1")).values()) == ["algoId=1 | algoId=2"]
 
 
 @pytest.mark.parametrize(
