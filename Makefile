@@ -8,7 +8,7 @@
 # make twins     twin runs of every example under `samebits run --seed` (about 20 minutes)
 # make bench-planted  run verify on every script of the planted corpus (45 minutes on a quiet machine)
 # make bench-resume  the matrix of resuming beside other tools, and 200 kills (about 40 minutes)
-# make kernels  compile the kernels for GPUs, as a release has them; without them a GPU's user compiles them when they are first used (2 minutes)
+# make kernels  compile the kernels for GPUs, as a release has them; without them a GPU's user compiles them when they are first used (4 minutes)
 # make test-gpu  the tests that need a CUDA device (GPU_PYTHON=python3 to use an interpreter that has torch already)
 # make test-fake-gpu  the same tests, and more, on a device that is not there: torch's CUDA build, in an environment of its own (5 GB)
 # make clean     remove everything that the above made
