@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from samebits._torch.op_library import OpLibrary
 from samebits._torch.tensor_access import library
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Registrations:
     """
 
     def __init__(self) -> None:
-        self._libraries: dict[str, Any] = {}
+        self._libraries: dict[str, OpLibrary] = {}
         self._names: set[str] = set()
 
     def catch_all(self, kernel: Callable[..., Any]) -> None:
@@ -79,7 +80,7 @@ class Registrations:
         Args:
             kernel: called with the `OpOverload` and its arguments.
         """
-        self._library("_").fallback(kernel, _KEY)
+        self._library("_").fallback(_KEY, kernel)
 
     def set(self, name: str, kernel: Callable[..., Any]) -> None:
         """Have an op call a function with its arguments, once and for all.
@@ -91,7 +92,7 @@ class Registrations:
         if name not in self._names:
             self._names.add(name)
             namespace, _, rest = name.partition("::")
-            self._library(namespace).m.impl(rest, _KEY, kernel, False)
+            self._library(namespace).impl(rest, _KEY, kernel)
 
     def pass_on(self, name: str) -> None:
         """Let an op go on to torch's own kernel as if the key was not there.
@@ -131,12 +132,11 @@ class Registrations:
         namespace, _, rest = name.partition("::")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=r"(?s).*[Oo]verriding a previously registered kernel")
-            self._library(namespace).m.impl(rest, key, run, True)
+            self._library(namespace).impl(rest, key, run, with_keys=True)
 
-    def _library(self, namespace: str) -> Any:
+    def _library(self, namespace: str) -> OpLibrary:
         if namespace not in self._libraries:
-            library: Any = torch.library.Library
-            self._libraries[namespace] = library(namespace, "IMPL")
+            self._libraries[namespace] = OpLibrary(namespace)
         return self._libraries[namespace]
 
 

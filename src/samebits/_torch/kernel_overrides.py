@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits._torch.op_library import OpLibrary
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -39,7 +41,7 @@ class KernelOverrides:
         self._keys = keys
         self._lock = threading.Lock()
         self._holders = 0
-        self._libraries: dict[str, Any] = {}
+        self._libraries: dict[str, OpLibrary] = {}
 
     def hold(self) -> None:
         """Register them, unless they are."""
@@ -78,12 +80,11 @@ class KernelOverrides:
 
     def _take_out(self) -> None:
         while self._libraries:
-            self._libraries.popitem()[1]._destroy()
+            self._libraries.popitem()[1].end()
 
     def _override(self, name: str, key: str, kernel: Kernel) -> None:
         namespace, _, rest = _whole(name).partition("::")
-        # Not by `Library.impl`: torch would count the op among those that Python code made (dispatch_key.py).
-        self._library(namespace).m.impl(rest, key, self._running(name, key, kernel), True)
+        self._library(namespace).impl(rest, key, self._running(name, key, kernel), with_keys=True)
 
     def _running(self, name: str, key: str, kernel: Kernel) -> Callable[..., Any]:
         own = torch.library.get_kernel(op_named(name), key)
@@ -93,10 +94,9 @@ class KernelOverrides:
 
         return run
 
-    def _library(self, namespace: str) -> Any:
+    def _library(self, namespace: str) -> OpLibrary:
         if namespace not in self._libraries:
-            library: Any = torch.library.Library
-            self._libraries[namespace] = library(namespace, "IMPL")
+            self._libraries[namespace] = OpLibrary(namespace)
         return self._libraries[namespace]
 
 

@@ -34,17 +34,19 @@ class OwnOps:
 
         with self._lock:
             if self._library is None:
-                self._library = self._define(torch.library.Library)
+                self._library = self._defined()
         return getattr(getattr(torch.ops, NAMESPACE), name).default
 
     def kernel_of(self, op: Any) -> Callable[..., Any]:
         """Return the function of one of these ops."""
         return next(kernel for schema, kernel in self._kernels.items() if schema.startswith(f"{op._opname}("))
 
-    def _define(self, make: Any) -> Any:
-        library = make(NAMESPACE, "FRAGMENT")
+    def _defined(self) -> Any:
+        from samebits._torch.op_library import OpLibrary
+
+        library = OpLibrary(NAMESPACE, defines=True)
         for schema, kernel in self._kernels.items():
             name = library.define(schema)
             for key in _KEYS:
-                library.impl(name, kernel, key)
+                library.impl(name, key, kernel)
         return library

@@ -290,6 +290,27 @@ def test_what_torch_itself_compiles_is_portable_or_refused_by_name(before):
     assert not done.stderr
 
 
+EXIT_HANDLER = """
+import atexit
+def compute():
+    print(torch.linspace(-3, 3, 1000).exp().sum().item().hex())
+atexit.register(compute)
+import torch
+from samebits.portable.activation import PortableActivation
+PortableActivation().start()
+compute()
+"""
+
+
+def test_exit_handlers_from_before_torch_compute_portably():
+    """An exit handler of torch takes out kernels that Python code registered, before theirs run."""
+    done = subprocess.run([sys.executable, "-c", EXIT_HANDLER], capture_output=True, text=True, check=True)
+
+    [first, second] = done.stdout.split()
+    assert first == second
+    assert not done.stderr
+
+
 def test_flushing_subnormals_is_refused():
     """Both ways to come by it."""
     with PortableActivation():
