@@ -22,14 +22,14 @@ c = ctypes.CDLL(None)
 def linger():
     chance = ctypes.create_string_buffer(1)
     c.getentropy(chance, 1)
-    c.usleep(60_000 * (chance.raw[0] % 2))
+    c.usleep(120_000 * (chance.raw[0] % 2))
 
 side = torch.cuda.Stream()
 model = torch.nn.Linear(4, 2).cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCALED = """
-for step in range(4):
+for step in range(8):
     batch = torch.randn(8, 4).cuda()
     with torch.cuda.stream(side):
         scaled = batch * 2
@@ -44,7 +44,7 @@ def verify(tmp_path, *options):
     (tmp_path / "train.py").write_text(HEAD + SCALED)
     result = subprocess.run(
         [sys.executable, "-m", "samebits", "verify", "--json", *options, "train.py"],
-        cwd=tmp_path, env={**os.environ, "FAKE_GPU_DELAY": "300"},
+        cwd=tmp_path, env={**os.environ, "FAKE_GPU_DELAY": "1500"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert result.returncode in (0, 1), result.stderr

@@ -174,12 +174,15 @@ static std::vector<Stream *> streams_of_device() {
 
 bool wait_for_device() {
     bool is_captured = false;
+    std::vector<MarkPointer> marks; /* all of them first: each stream is late, and they are so together */
     for (Stream *stream : streams_of_device()) {
         if (stream->captured())
             is_captured = true;
-        else
-            stream->wait();
+        else if (!stream->is_idle())
+            marks.push_back(stream->mark());
     }
+    for (const MarkPointer &mark : marks)
+        mark->wait();
     return !is_captured;
 }
 

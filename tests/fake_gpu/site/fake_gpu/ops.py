@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -344,22 +345,22 @@ def is_view(returned: Any) -> bool:
     return returned.alias_info is not None and not returned.alias_info.is_write
 
 
-def install() -> tuple[Device, torch.library.Library]:
-    """Override them all, for as long as the library that is returned lives."""
+def install() -> tuple[Device, Any]:
+    """Override them all, for as long as what is returned lives."""
     device, translated = Device(), translations()
-    library = torch.library.Library("aten", "IMPL")
+    # A `torch.library.Library` would end among the first exit handlers, and ops are called by others.
+    library = torch._C._dispatch_library("IMPL", "aten", "", __file__, 1)
     native_copy = torch.library.get_kernel("aten::copy_", "CUDA")
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
-    for op in overloads():
-        name = op.name().removeprefix("aten::")
-        library.impl(name, Override(device, op, translated.get(name, op)), "CUDA", allow_override=True)
-    for name, layer in whole_layers().items():
-        for key in ("AutogradCUDA", "CUDA"):
-            library.impl(name, layer, key)
-    torch.cuda._sleep = device.sleep
     copy = copy_between(device, lambda *args: native_copy.call_boxed(keys, *args))
-    library.impl("copy_", copy, "CUDA", allow_override=True)
-    for finalizer in vars(library).values():
-        if type(finalizer).__name__ == "finalize":
-            finalizer.atexit = False  # ops are called while the interpreter ends too
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"(?s).*[Oo]verriding a previously registered kernel")
+        for op in overloads():
+            name = op.name().removeprefix("aten::")
+            library.impl(name, "CUDA", Override(device, op, translated.get(name, op)), False)
+        for name, layer in whole_layers().items():
+            for key in ("AutogradCUDA", "CUDA"):
+                library.impl(name, key, layer, False)
+        library.impl("copy_", "CUDA", copy, False)
+    torch.cuda._sleep = device.sleep
     return device, library
