@@ -107,6 +107,12 @@ def op_named(name: str) -> Any:
     return getattr(getattr(getattr(torch.ops, namespace), base), overload or "default")
 
 
+def exists(name: str) -> bool:
+    """Tell whether this torch has an op of that name, as `op_named` takes it."""
+    base, _, overload = _whole(name).partition(".")
+    return torch._C._get_operation_overload(base, overload) is not None
+
+
 def _whole(name: str) -> str:
     return name if "::" in name else f"aten::{name}"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from samebits._torch.kernel_overrides import exists
 from samebits.portable import cross_entropy, device_choices, lstm_layers
 from samebits.portable._devices import CUDA, device_types
 
@@ -23,7 +24,7 @@ _ON_EVERY_DEVICE: dict[str, Callable[..., Any]] = {
 
 @functools.cache
 def whole_ops(device: str | None = None) -> dict[str, Callable[..., Any]]:
-    """Return the function of each op, by its name without `aten::`.
+    """Return the function of each op that this torch has, by its name without `aten::`.
 
     It is called with torch's composition of a call, for what is left to it, and with the arguments.
 
@@ -31,4 +32,5 @@ def whole_ops(device: str | None = None) -> dict[str, Callable[..., Any]]:
         device: of the tensors, such as `cpu`; None for those of any device that has kernels here.
     """
     on_gpu = CUDA in device_types() if device is None else device == CUDA
-    return _ON_EVERY_DEVICE | (device_choices.choices() if on_gpu else {})
+    found = _ON_EVERY_DEVICE | (device_choices.choices() if on_gpu else {})
+    return {name: function for name, function in found.items() if exists(name)}

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 import samebits
 from samebits.portable import device_choices
+from samebits.portable._whole_ops import whole_ops
 
 SEED = 7
 
@@ -211,3 +212,19 @@ def test_tensors_in_cpu_memory_are_left_to_torch():
     for name, own in device_choices.choices().items():
         if name != "lstm.input":
             assert own(lambda: "torch", torch.ones(2, 2)) == "torch"
+
+
+@pytest.fixture
+def _asked_anew():
+    whole_ops.cache_clear()
+    yield
+    whole_ops.cache_clear()
+
+
+@pytest.mark.usefixtures("_asked_anew")
+def test_ops_that_this_torch_lacks_are_left_out(monkeypatch):
+    """`_use_miopen_ctc_loss` came with 2.10; a kernel of an op that is not there cannot be registered."""
+    compositions = device_choices.compositions()
+    monkeypatch.setattr(device_choices, "compositions", lambda: {**compositions, "of_torch_9": bits})
+    assert "dropout" in whole_ops("cuda")
+    assert "of_torch_9" not in whole_ops("cuda")
