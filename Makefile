@@ -10,7 +10,7 @@
 # make bench-resume  the matrix of resuming beside other tools, and 200 kills (about 40 minutes)
 # make kernels  compile the kernels for GPUs, as a release has them; without them a GPU's user compiles them when they are first used (4 minutes)
 # make test-gpu  the tests that need a CUDA device (GPU_PYTHON=python3 to use an interpreter that has torch already)
-# make test-fake-gpu  the same tests, and more, on a device that is not there: torch's CUDA build, in an environment of its own (5 GB)
+# make test-fake-gpu  the same tests, and more, on a device that is not there: torch's CUDA build, in an environment of its own (5 GB; FAKE_TORCH=2.11 for that release, 2.15 is the default)
 # make clean     remove everything that the above made
 #
 # PYTHON is the interpreter that .venv is made from.
@@ -21,8 +21,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
 GPU_TESTS := $(filter-out tests/fake_gpu/%,$(shell grep -rl --include=test_*.py mark[.]gpu tests))
-FAKE := .venv-cuda
-FAKE_INSTALL := $(FAKE)/bin/python -m pip install --quiet --disable-pip-version-check --constraint tests/fake_gpu/constraints.txt
+FAKE_TORCH ?= 2.15
+FAKE := .venv-cuda-$(FAKE_TORCH)
+FAKE_PINS := tests/fake_gpu/constraints-$(FAKE_TORCH).txt
+FAKE_INSTALL := $(FAKE)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(FAKE_PINS)
 # Two tests at a time, whose threads would spin while they wait for each other's processor; no bits depend on it.
 PYTEST := OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -116,7 +118,7 @@ test-fake-gpu: $(FAKE)/.installed
 	$(FAKE)/bin/python tests/fake_gpu/run.py -m pytest -m gpu -rs $(GPU_TESTS) tests/fake_gpu
 
 clean:
-	rm -rf $(VENV) $(FAKE) build dist .samebits .pytest_cache .mypy_cache .ruff_cache src/*.egg-info
+	rm -rf $(VENV) .venv-cuda-* build dist .samebits .pytest_cache .mypy_cache .ruff_cache src/*.egg-info
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f src/samebits/*.so src/samebits/_cuda/kernels.zip
 
@@ -142,7 +144,7 @@ $(VENV)/.docs: $(VENV)/.installed
 	$(PIP_INSTALL) --group docs
 	touch $@
 
-$(FAKE)/.installed: tests/fake_gpu/constraints.txt pyproject.toml $(SOURCES)
+$(FAKE)/.installed: $(FAKE_PINS) pyproject.toml $(SOURCES)
 	$(PYTHON) -m venv $(FAKE)
 	$(FAKE_INSTALL) --upgrade pip
 	$(FAKE_INSTALL) torch setuptools --group fake-gpu
