@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from typing import TYPE_CHECKING
 
 from samebits._torch.compiler import kernel_caches
@@ -48,7 +49,10 @@ class LoadedCode:
         return dict(sorted(self._code.items()))
 
     def changed(self) -> tuple[str, ...]:
-        """Return the names of the code, as of `collect`, whose file is no longer what was read."""
+        """Return the names of the code, as of `collect`, whose file is no longer what was read.
+
+        A temporary file that is gone counts as what it was.
+        """
         return tuple(name for name in self._code if self._is_changed(name))
 
     def _read(self, name: str, path: str) -> None:
@@ -58,7 +62,10 @@ class LoadedCode:
 
     def _is_changed(self, name: str) -> bool:
         path, stamp = self._files[name]
-        return _stamp(path) != stamp and digest_file(path) != self._code[name]
+        now = _stamp(path)
+        return (
+            now != stamp and not (not now and _is_temporary(path)) and digest_file(path) != self._code[name]
+        )
 
 
 def _stamp(path: str) -> str:
@@ -66,6 +73,14 @@ def _stamp(path: str) -> str:
         return stamp_of(os.stat(path))
     except OSError:
         return ""
+
+
+def _is_temporary(path: str) -> bool:
+    """Tell whether a library may have generated a file and have taken it away again.
+
+    torch does so for `torch.distributed.nn` (torch/distributed/nn/jit/instantiator.py, 2.7.1).
+    """
+    return path.startswith(_real_folder(tempfile.gettempdir()))
 
 
 def _name_of(script: str) -> str:

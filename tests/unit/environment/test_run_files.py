@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import sys
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
@@ -193,15 +194,43 @@ def test_a_record_of_an_earlier_release_has_names_only() -> None:
     assert unread_in({"unread": {"a": "of the future"}}).files == {"a": WhyUnread.UNTOLD}
 
 
+def imported(monkeypatch: pytest.MonkeyPatch, path: Path) -> Path:
+    """A module of that file, which is made."""
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("x = 1")
+    monkeypatch.setitem(sys.modules, path.stem, module)
+    return path
+
+
 def test_the_code_is_the_script_and_the_users_own_modules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not the standard library, not what is installed, not samebits."""
-    module = ModuleType("own_module")
-    module.__file__ = str(tmp_path / "own_module.py")
-    Path(module.__file__).write_text("x = 1")
-    monkeypatch.setitem(sys.modules, "own_module", module)
+    imported(monkeypatch, tmp_path / "own_module.py")
     code = LoadedCode().collect()
 
     assert code["own_module"] == FileDigest(sha("x = 1"), 5)
     assert not [name for name in code if name.partition(".")[0] in ("samebits", "json", "pytest", "torch")]
+
+
+def test_changed_code_is_named_but_for_temporary_files_that_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library that generates a module takes it away when the interpreter ends."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    edited, gone, kept = (
+        imported(monkeypatch, tmp_path / f"{name}.py") for name in ("edited", "gone", "kept")
+    )
+    generated, written = (
+        imported(monkeypatch, tmp_path / "temporary" / f"{n}.py") for n in ("made", "again")
+    )
+    code = LoadedCode()
+    assert {path.stem for path in (edited, gone, kept, generated, written)} <= set(code.collect())
+
+    edited.write_text("x = 2")
+    written.write_text("x = 3")
+    gone.unlink()
+    generated.unlink()
+    assert set(code.changed()) == {"edited", "gone", "again"}
