@@ -11,6 +11,7 @@
 # make kernels  compile the kernels for GPUs, as a release has them; without them a GPU's user compiles them when they are first used (4 minutes)
 # make test-gpu  the tests that need a CUDA device (GPU_PYTHON=python3 to use an interpreter that has torch already)
 # make test-fake-gpu  the same tests, and more, on a device that is not there: torch's CUDA build, in an environment of its own (5 GB; FAKE_TORCH=2.11 for that release, 2.15 is the default)
+# make test-release TORCH=2.9.1  the golden digests and the examples with another release of torch, in an environment of its own (5 GB)
 # make clean     remove everything that the above made
 #
 # PYTHON is the interpreter that .venv is made from.
@@ -20,6 +21,8 @@ PART ?= 1/1
 VENV := .venv
 BIN := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
+RELEASE = .venv-torch-$(or $(TORCH),$(error say which release: make test-release TORCH=2.9.1))
+RELEASE_INSTALL = $(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check
 GPU_TESTS := $(filter-out tests/fake_gpu/%,$(shell grep -rl --include=test_*.py mark[.]gpu tests))
 FAKE_TORCH ?= 2.15
 FAKE := .venv-cuda-$(FAKE_TORCH)
@@ -34,6 +37,7 @@ SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cos
 SLOW += $(patsubst %,tests/integration/test_%.py,checkpoints write_places same_bits two_part_verdict replaced_functions false_alarms counted_steps descriptors live_row escapes lock_writes changed_code guilty_commits unread_data read_files secrets controlled_runs)
 SLOW += tests/integration/determinism/test_import_orders.py tests/integration/determinism/test_real_libraries.py
 SLOW += tests/integration/recording/test_known_contents.py tests/unit/recording/test_substitution.py tests/integration/test_attention_scripts.py
+SLOW += tests/integration/test_higher_order_scripts.py tests/integration/test_scratch_memory.py tests/unit/digest/test_quality.py
 SLOW += tests/integration/recording/test_late_records.py tests/integration/recording/test_gradients_of_threads.py \
 	tests/integration/recording/test_undeclared_writes.py tests/integration/recording/test_workspaces.py
 SLOW += tests/integration/test_compiled_scripts.py tests/integration/test_effects.py tests/integration/test_not_started.py tests/integration/test_fuzz.py tests/integration/test_address_order.py tests/unit/replay_guard/test_guard_faults.py
@@ -44,7 +48,7 @@ PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activ
 SLOW += tests/integration/test_fidelity_more.py
 SOURCES := $(wildcard native/*) $(wildcard native/portable/*) $(wildcard bindings/*) $(wildcard bindings/ops/*) $(wildcard setup.py)
 
-.PHONY: demo docs test test-slow test-portable lint bench twins bench-planted bench-resume kernels test-gpu test-fake-gpu clean
+.PHONY: demo docs test test-slow test-portable test-release lint bench twins bench-planted bench-resume kernels test-gpu test-fake-gpu clean
 
 demo: $(VENV)/.installed
 	$(BIN)/samebits verify examples/digits.py
@@ -117,8 +121,15 @@ test-gpu:
 test-fake-gpu: $(FAKE)/.installed
 	$(FAKE)/bin/python tests/fake_gpu/run.py -m pytest -m gpu -rs $(GPU_TESTS) tests/fake_gpu
 
+test-release:
+	test -x $(RELEASE)/bin/samebits || { $(PYTHON) -m venv $(RELEASE) && $(RELEASE_INSTALL) --upgrade pip \
+		&& $(RELEASE_INSTALL) torch==$(TORCH) "setuptools<82" --group examples \
+		&& $(RELEASE_INSTALL) --no-build-isolation --editable .; }
+	$(RELEASE)/bin/python tests/golden/check.py --quick
+	$(RELEASE)/bin/samebits verify examples/digits.py
+
 clean:
-	rm -rf $(VENV) .venv-cuda-* build dist .samebits .pytest_cache .mypy_cache .ruff_cache src/*.egg-info
+	rm -rf $(VENV) .venv-cuda-* .venv-torch-* build dist .samebits .pytest_cache .mypy_cache .ruff_cache src/*.egg-info
 	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f src/samebits/*.so src/samebits/_cuda/kernels.zip
 
