@@ -21,8 +21,9 @@ PART ?= 1/1
 VENV := .venv
 BIN := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
-RELEASE = .venv-torch-$(or $(TORCH),$(error say which release: make test-release TORCH=2.9.1))
-RELEASE_INSTALL = $(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check
+TORCH ?= 2.9.1
+RELEASE := .venv-torch-$(TORCH)
+RELEASE_INSTALL := $(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check
 GPU_TESTS := $(filter-out tests/fake_gpu/%,$(shell grep -rl --include=test_*.py mark[.]gpu tests))
 FAKE_TORCH ?= 2.15
 FAKE := .venv-cuda-$(FAKE_TORCH)

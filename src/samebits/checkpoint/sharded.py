@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import warnings
@@ -177,6 +178,7 @@ def save_sharded(
             `checkpoint-entry`; the folder cannot be written, `checkpoint-unwritable`.
     """
     ranks, target = Ranks(), Path(os.path.abspath(path_text(path)))
+    ranks.together(_refuse_old_torch)
     building = ranks.together(lambda: temporary_folder(target, make=ranks.rank == 0))
     _refuse_other_parts(ranks.gather(list(parts)))
     shards = ranks.together(lambda: collect_shards(parts))
@@ -222,6 +224,7 @@ def load_sharded(
             had values of their own, `checkpoint-world-size`.
     """
     ranks = Ranks()
+    ranks.together(_refuse_old_torch)
     folder = find_folder(Path(os.path.realpath(path_text(path))))
     manifest = ranks.together(lambda: read_manifest(folder))
     ranks.together(lambda: check_files(folder, manifest["files"], first=ranks.rank, step=ranks.size))
@@ -272,6 +275,19 @@ def _write(ranks: Ranks, folder: Path, saving: _Saving) -> dict[str, tuple[int, 
     for file in written:
         flush(file)
     return {str(file.relative_to(folder)): file_facts(file) for file in written}
+
+
+def _refuse_old_torch() -> None:
+    """Refuse a torch that lacks what `_write_shards` needs (torch/distributed/checkpoint, 2.7.1, 2.9.1)."""
+    writer: Any = getattr(import_module("torch.distributed.checkpoint"), "HuggingFaceStorageWriter", None)
+    if writer is None or "save_distributed" not in inspect.signature(writer).parameters:
+        import torch
+
+        raise SamebitsError(
+            f"torch {torch.__version__} cannot write tensors of several ranks to files of safetensors; "
+            "sharded checkpoints expect torch 2.9 or newer: take one, or call `save` on each rank",
+            slug="checkpoint-sharded",
+        )
 
 
 def _write_shards(folder: Path, tensors: Mapping[str, Any]) -> None:

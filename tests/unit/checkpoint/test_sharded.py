@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 import torch
+from torch.distributed import checkpoint
 
 from samebits.checkpoint import load_sharded, save_sharded
 from samebits.digest import digest
@@ -54,6 +55,17 @@ def test_everything_comes_back(saved):
     assert optimizer.param_groups[0]["lr"] == 0.125
     assert torch.equal(torch.rand(3), expected)
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["c"]
+
+
+@pytest.mark.parametrize("writer", [None, lambda path, save_sharded=False: None])
+def test_a_torch_that_cannot_write_such_files_is_refused(saved, tmp_path, monkeypatch, writer):
+    """2.7 has no writer of them, an early one takes other arguments; nothing is written."""
+    monkeypatch.setattr(checkpoint, "HuggingFaceStorageWriter", writer)
+    with pytest.raises(SamebitsError, match=r"expect torch 2\.9 or newer"):
+        save_sharded(tmp_path / "other", model=training(1)[0])
+    with pytest.raises(SamebitsError, match=r"expect torch 2\.9 or newer"):
+        load_sharded(saved[0], model=training(1)[0])
+    assert [entry.name for entry in tmp_path.iterdir()] == ["c"]
 
 
 def test_an_optimizer_that_has_no_state_yet(saved):

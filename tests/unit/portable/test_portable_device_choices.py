@@ -223,7 +223,7 @@ def _asked_anew():
 
 @pytest.mark.usefixtures("_asked_anew")
 def test_ops_that_this_torch_lacks_are_left_out(monkeypatch):
-    """`_use_miopen_ctc_loss` came with 2.10; a kernel of an op that is not there cannot be registered."""
+    """`_use_miopen_ctc_loss` came with 2.11; a kernel of an op that is not there cannot be registered."""
     compositions = device_choices.compositions()
     monkeypatch.setattr(device_choices, "compositions", lambda: {**compositions, "of_torch_9": bits})
     assert "dropout" in whole_ops("cuda")
