@@ -12,13 +12,12 @@ from __future__ import annotations
 import functools
 import itertools
 import struct
-import warnings
 from collections.abc import Callable  # noqa: TC003 - NamedTuple looks at its types
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from samebits._torch.op_library import OpLibrary
+from samebits._torch.op_library import OpLibrary, overriding
 from samebits._torch.tensor_access import library
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class Registrations:
     """
 
     def __init__(self) -> None:
-        self._libraries: dict[str, OpLibrary] = {}
+        self._library = OpLibrary()
         self._names: set[str] = set()
 
     def catch_all(self, kernel: Callable[..., Any]) -> None:
@@ -80,7 +79,7 @@ class Registrations:
         Args:
             kernel: called with the `OpOverload` and its arguments.
         """
-        self._library("_").fallback(_KEY, kernel)
+        self._library.fallback(_KEY, kernel)
 
     def set(self, name: str, kernel: Callable[..., Any]) -> None:
         """Have an op call a function with its arguments, once and for all.
@@ -91,8 +90,7 @@ class Registrations:
         """
         if name not in self._names:
             self._names.add(name)
-            namespace, _, rest = name.partition("::")
-            self._library(namespace).impl(rest, _KEY, kernel)
+            self._library.impl(name, _KEY, kernel)
 
     def pass_on(self, name: str) -> None:
         """Let an op go on to torch's own kernel as if the key was not there.
@@ -129,15 +127,8 @@ class Registrations:
         def run(keyset: Any, *args: Any, **kwargs: Any) -> Any:
             return kernel(*args, **kwargs) if is_inside() else own.call_boxed(keyset, *args, **kwargs)
 
-        namespace, _, rest = name.partition("::")
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=r"(?s).*[Oo]verriding a previously registered kernel")
-            self._library(namespace).impl(rest, key, run, with_keys=True)
-
-    def _library(self, namespace: str) -> OpLibrary:
-        if namespace not in self._libraries:
-            self._libraries[namespace] = OpLibrary(namespace)
-        return self._libraries[namespace]
+        with overriding():
+            self._library.impl(name, key, run, with_keys=True)
 
 
 def factory_ops() -> frozenset[str]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits._torch.op_library import OpLibrary
+from samebits._torch.op_library import OpLibrary, overriding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -41,7 +40,7 @@ class KernelOverrides:
         self._keys = keys
         self._lock = threading.Lock()
         self._holders = 0
-        self._libraries: dict[str, OpLibrary] = {}
+        self._library = OpLibrary()
 
     def hold(self) -> None:
         """Register them, unless they are."""
@@ -55,7 +54,7 @@ class KernelOverrides:
         with self._lock:
             self._holders -= 1
             if self._holders == 0:
-                self._take_out()
+                self._library.end()
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -69,22 +68,16 @@ class KernelOverrides:
     def _register(self) -> None:
         if not can_override():
             return
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=r"(?s).*[Oo]verriding a previously registered kernel")
+        with overriding():
             try:
                 for (name, kernel), key in itertools.product(self._kernels.items(), self._keys):
                     self._override(name, key, kernel)
             except BaseException:
-                self._take_out()
+                self._library.end()
                 raise
 
-    def _take_out(self) -> None:
-        while self._libraries:
-            self._libraries.popitem()[1].end()
-
     def _override(self, name: str, key: str, kernel: Kernel) -> None:
-        namespace, _, rest = _whole(name).partition("::")
-        self._library(namespace).impl(rest, key, self._running(name, key, kernel), with_keys=True)
+        self._library.impl(_whole(name), key, self._running(name, key, kernel), with_keys=True)
 
     def _running(self, name: str, key: str, kernel: Kernel) -> Callable[..., Any]:
         own = torch.library.get_kernel(op_named(name), key)
@@ -93,11 +86,6 @@ class KernelOverrides:
             return kernel(lambda: own.call_boxed(keyset, *args, **kwargs), *args, **kwargs)
 
         return run
-
-    def _library(self, namespace: str) -> OpLibrary:
-        if namespace not in self._libraries:
-            self._libraries[namespace] = OpLibrary(namespace)
-        return self._libraries[namespace]
 
 
 def op_named(name: str) -> Any:

@@ -44,9 +44,9 @@ class OwnOps:
     def _defined(self) -> Any:
         from samebits._torch.op_library import OpLibrary
 
-        library = OpLibrary(NAMESPACE, defines=True)
+        library = OpLibrary(defines=True)
         for schema, kernel in self._kernels.items():
-            name = library.define(schema)
+            name = library.define(f"{NAMESPACE}::{schema}")
             for key in _KEYS:
                 library.impl(name, key, kernel)
         return library
