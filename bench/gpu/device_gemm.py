@@ -12,13 +12,12 @@ import torch
 from cuda_module import LOCAL_BYTES, NUM_REGS, Source, capability, compile_all, compile_source, load
 
 from samebits._cuda.units import PRODUCTS
-from samebits.portable.backends.cuda_chains import Chains
+from samebits.portable.backends.cuda_chains import K_BLOCK, Chains
 from samebits.portable.backends.cuda_kernels import CudaKernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-K_BLOCK = 128
 TILE = "gemm_product_tile"
 
 

@@ -278,14 +278,14 @@ def _write(ranks: Ranks, folder: Path, saving: _Saving) -> dict[str, tuple[int, 
 
 
 def _refuse_old_torch() -> None:
-    """Refuse a torch that lacks what `_write_shards` needs (torch/distributed/checkpoint, 2.7.1, 2.9.1)."""
+    """Refuse a torch that lacks what `_write_shards` needs (torch/distributed/checkpoint, 2.8.0, 2.9.1)."""
     writer: Any = getattr(import_module("torch.distributed.checkpoint"), "HuggingFaceStorageWriter", None)
     if writer is None or "save_distributed" not in inspect.signature(writer).parameters:
         import torch
 
         raise SamebitsError(
-            f"torch {torch.__version__} cannot write tensors of several ranks to files of safetensors; "
-            "sharded checkpoints expect torch 2.9 or newer: take one, or call `save` on each rank",
+            f"torch {torch.__version__} cannot keep tensors of several ranks in files of safetensors; "
+            "sharded checkpoints expect torch 2.9 or newer: update torch",
             slug="checkpoint-sharded",
         )
 

@@ -63,9 +63,8 @@ class LoadedCode:
     def _is_changed(self, name: str) -> bool:
         path, stamp = self._files[name]
         now = _stamp(path)
-        return (
-            now != stamp and not (not now and _is_temporary(path)) and digest_file(path) != self._code[name]
-        )
+        is_cleaned_up = not now and _is_temporary(path)
+        return now != stamp and not is_cleaned_up and digest_file(path) != self._code[name]
 
 
 def _stamp(path: str) -> str:

@@ -59,7 +59,7 @@ def test_everything_comes_back(saved):
 
 @pytest.mark.parametrize("writer", [None, lambda path, save_sharded=False: None])
 def test_a_torch_that_cannot_write_such_files_is_refused(saved, tmp_path, monkeypatch, writer):
-    """2.7 has no writer of them, an early one takes other arguments; nothing is written."""
+    """2.7 has no writer of them, that of 2.8 takes other arguments; nothing is written."""
     monkeypatch.setattr(checkpoint, "HuggingFaceStorageWriter", writer)
     with pytest.raises(SamebitsError, match=r"expect torch 2\.9 or newer"):
         save_sharded(tmp_path / "other", model=training(1)[0])
