@@ -124,9 +124,10 @@ test-fake-gpu: $(FAKE)/.installed
 
 test-release:
 	test -x $(RELEASE)/bin/samebits || { $(PYTHON) -m venv $(RELEASE) && $(RELEASE_INSTALL) --upgrade pip \
-		&& $(RELEASE_INSTALL) torch==$(TORCH) "setuptools>=77,<82" --group examples \
+		&& $(RELEASE_INSTALL) torch==$(TORCH) "setuptools>=77,<82" pytest --group examples \
 		&& $(RELEASE_INSTALL) --no-build-isolation --editable .; }
 	$(RELEASE)/bin/python tests/golden/check.py --quick
+	$(RELEASE)/bin/python -m pytest tests/integration/test_higher_order_scripts.py
 	$(RELEASE)/bin/samebits verify examples/digits.py
 
 clean:

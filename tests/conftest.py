@@ -86,6 +86,8 @@ HOOK_TABLES = {
 }
 
 
+# Notes that pickling leaves on any class (copyreg), and torch's compiler on `Module`.
+LEFT_BY_OTHERS = {"__slotnames__", "___needs_generation_tag_patch"}
 # By pytest for each test, and by torch when it loads its compiler.
 SET_BY_OTHERS = {"PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR"}
 
@@ -170,8 +172,7 @@ def changed_attributes(before: dict[str, dict[str, Any]], after: dict[str, dict[
         old = before.get(path, new)
         changed = [name for name in old if name not in new or new[name] is not old[name]]
         if isinstance(find_loaded(path), type):
-            # __slotnames__ is a note that pickling leaves on any class (copyreg).
-            changed += [name for name in new if name not in old and name != "__slotnames__"]
+            changed += [name for name in new if name not in old and name not in LEFT_BY_OTHERS]
         leaks += [f"{path}.{name}" for name in changed if not is_of(new.get(name), "torch")]
         leaks += [f"{path}.{name} of samebits" for name, value in new.items() if is_of(value, "samebits")]
     return leaks

@@ -36,13 +36,6 @@ HIDDEN_MUTATIONS = {
 }
 
 
-def dispatch_mode_class() -> type[Any]:
-    """Return `TorchDispatchMode`, the documented extension point that lives in an underscore module."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    return TorchDispatchMode
-
-
 def sequence_peek() -> Callable[[], int]:
     """Return a function that gives the number that the next autograd node of this thread will get.
 

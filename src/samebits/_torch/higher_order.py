@@ -1,9 +1,7 @@
 """Higher-order ops, such as `flex_attention` and `torch.cond`: they call functions, and consist of other ops.
 
-Uncompiled, torch runs one by its kernel for `CompositeExplicitAutograd` (`torch/_higher_order_ops`, 2.13.0
-and 2.15.0). A dispatch mode gets it as one call, and only if its class has the attribute
-`supports_higher_order_operators`: without, torch raises an error (`HigherOrderOperator.dispatch` in
-`torch/_ops.py`). torch 2.7.1 and 2.8.0 do not look for it, and always raise that error.
+Uncompiled, torch runs one by its kernel for `CompositeExplicitAutograd` (`torch/_higher_order_ops`, 2.7.1 to
+2.15.0). A dispatch mode of ours gets it as one call.
 """
 
 from __future__ import annotations

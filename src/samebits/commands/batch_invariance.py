@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits._runtime.compiled_code import compiled_code_runs_eagerly
 from samebits._runtime.frames import FrameRanks, nearest_site
 from samebits._text.str_enum import StrEnum
-from samebits._torch.core import dispatch_mode_class, is_random
+from samebits._torch.core import is_random
+from samebits._torch.dispatch_modes import dispatch_mode_class
 from samebits._torch.higher_order import is_higher_order, run_by_its_ops
 from samebits.digest import digest_many
 from samebits.errors import SamebitsError
@@ -329,7 +331,13 @@ def _logged(model: Callable[[Any], Any], batch: Any, n: int) -> list[_OpRows]:
     """Compute a batch, and return what each operation gave that has rows for `n` samples."""
     log: list[_OpRows] = []
     stack: list[str] = []
-    with isolated(), _unchanged(model), _named_modules(model, stack), _op_log(log, stack, n):
+    with (
+        isolated(),
+        _unchanged(model),
+        _named_modules(model, stack),
+        compiled_code_runs_eagerly(),
+        _op_log(log, stack, n),
+    ):
         model(batch)
     return log
 
@@ -339,8 +347,6 @@ def _op_log(log: list[_OpRows], modules: list[str], n: int) -> Any:
     ranks = FrameRanks()
 
     class Log(dispatch_mode_class()):  # type: ignore[misc]
-        supports_higher_order_operators = True
-
         def __torch_dispatch__(
             self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
         ) -> Any:

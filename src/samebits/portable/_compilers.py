@@ -8,39 +8,18 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from samebits._runtime.frames import LIBRARY, OWN, FrameRanks, calling_frame
 from samebits._runtime.imports import PostImport
 from samebits._runtime.package import FOLDER
 from samebits._runtime.patching import Patches
 from samebits._torch.compiler import GRAPHS, compiled_graphs, compiled_programs
-from samebits._torch.core import COMPILER, COMPILER_RULES, hide_from_compiler
+from samebits._torch.core import COMPILER_RULES, hide_from_compiler
 from samebits.portable._dispatch import is_portable
 from samebits.portable._refusals import refuse_compiled, refuse_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import FrameType, ModuleType
-
-
-@contextlib.contextmanager
-def compiled_code_runs_eagerly() -> Iterator[None]:
-    """Return a context in which functions that were compiled run as they are written, in all threads.
-
-    `torch.compiler.set_stance` says so to the compiler, as soon as it is imported. In a dispatch mode this is
-    not needed: there the compiler leaves frames alone.
-    """
-    stances: list[Any] = []
-    imports = PostImport()
-    imports.on_import(COMPILER, lambda _: stances.append(torch.compiler.set_stance("force_eager")))
-    imports.install()
-    try:
-        yield
-    finally:
-        imports.remove()
-        for stance in stances:
-            stance.__exit__(None, None, None)
 
 
 @contextlib.contextmanager
@@ -102,9 +81,7 @@ def _first_of_others(frame: FrameType) -> FrameType:
 def refused_compile(compiler: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return `torch.compile`, or what resembles it, for the script to be refused.
 
-    Functions that a library compiles, perhaps at its import, run uncompiled: `compiled_code_runs_eagerly`,
-    and in a dispatch mode torch's compiler leaves frames alone (torch/_dynamo/convert_frame.py: "non-infra
-    torch dispatch mode present").
+    Functions that a library compiles, perhaps at its import, run uncompiled: `compiled_code_runs_eagerly`.
 
     Args:
         compiler: the function of torch.

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from samebits._torch.core import dispatch_mode_class
+from samebits._torch.dispatch_modes import dispatch_mode_class
 from samebits._torch.portable import is_faking
 from samebits.portable._plans import Plans
 
@@ -15,8 +15,6 @@ _PLAIN = (torch.Tensor,)
 
 class DispatchMode(dispatch_mode_class()):  # type: ignore[misc]
     """The dispatch mode that gives ops their portable values while it is entered, and refuses the others."""
-
-    supports_higher_order_operators = True  # to be refused by name
 
     def __init__(self) -> None:
         super().__init__()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits._runtime.compiled_code import compiled_code_runs_eagerly
 from samebits._runtime.patching import Patches
 from samebits._runtime.processes import start_within
 from samebits._torch.compiler import optimize_scripts
@@ -19,13 +20,12 @@ from samebits._torch.portable import choices_of_steps, use_cudnn
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.portable._callbacks import callbacks_within
 from samebits.portable._compilers import (
-    compiled_code_runs_eagerly,
     hide_from_loaded_compiler,
     programs_refused,
     refused_compile,
 )
 from samebits.portable._devices import CUDA, device_types
-from samebits.portable._dispatch import PortableMode, is_portable, uses_registration
+from samebits.portable._dispatch import PortableMode, is_portable
 from samebits.portable._early_refusals import early_ops_to, refuse
 from samebits.portable._noted_reductions import note_reductions
 from samebits.portable._registration import following_libraries
@@ -109,8 +109,7 @@ class PortableActivation:
         work_within(self._patches, _in_portable_mode)
         try:
             self._paths.enter_context(layers_op_by_op())
-            if uses_registration():
-                self._paths.enter_context(compiled_code_runs_eagerly())
+            self._paths.enter_context(compiled_code_runs_eagerly())
             self._paths.enter_context(programs_refused())
             follow = self._paths.enter_context(early_ops_to(refuse))
             self._paths.enter_context(following_libraries(follow))

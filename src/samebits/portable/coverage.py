@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits._runtime.compiled_code import compiled_code_runs_eagerly
 from samebits._runtime.frames import FrameRanks, Site, calling_frame, nearest_site
 from samebits._runtime.patching import Patches
 from samebits._torch.portable import overload_name, schema_name
@@ -114,7 +115,14 @@ def is_covered(model: Any, batch: Any) -> Coverage:
         complex one, is missing too.
     """
     mode = CollectingMode()
-    with _put_back(model), torch.random.fork_rng(devices=[]), layers_op_by_op(), _noted_calls(mode), mode:
+    with (
+        _put_back(model),
+        torch.random.fork_rng(devices=[]),
+        compiled_code_runs_eagerly(),
+        layers_op_by_op(),
+        _noted_calls(mode),
+        mode,
+    ):
         backward = _run(model, batch)
     return Coverage(mode.missing, backward)
 

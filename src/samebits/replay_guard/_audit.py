@@ -6,15 +6,18 @@ execution would add the gradient twice.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits._torch.core import dispatch_mode_class, mutated_arguments
+from samebits._runtime.compiled_code import compiled_code_runs_eagerly
+from samebits._torch.core import mutated_arguments
+from samebits._torch.dispatch_modes import dispatch_mode_class
 from samebits._torch.higher_order import is_higher_order, run_by_its_ops
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 # Their result is memory from outside of the dispatcher: NumPy's, Python's.
 _ENTRIES = frozenset({"aten::lift_fresh", "aten::lift", "aten::detach", "aten::alias", "aten::set_"})
@@ -31,7 +34,13 @@ class Audit:
         self._known = {address for tensor in known if (address := _address(tensor))}
         self._made: set[int] = set()
         self.foreign: list[str] = []
-        self.mode: Any = _mode_class()(self)
+        self._mode: Any = _mode_class()(self)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Return a context in which every op of this thread is seen, those of compiled code too."""
+        with compiled_code_runs_eagerly(), self._mode:
+            yield
 
     def see(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outcome: Any) -> None:
         """Note what an op wrote to and what it made."""
@@ -51,8 +60,6 @@ class Audit:
 def _mode_class() -> type[Any]:
     class AuditMode(dispatch_mode_class()):  # type: ignore[misc]
         """Hands every op to the audit."""
-
-        supports_higher_order_operators = True
 
         def __init__(self, audit: Audit) -> None:
             super().__init__()

@@ -134,8 +134,8 @@ class Engine:
                 found = inspection.mismatches()
             finally:
                 step.finish()
-        if inspection.audited:
-            self._audited.add(code)
+        if inspection.compared:
+            self._audited.add(code)  # on all ranks: they must execute it equally often
         self.replays += inspection.compared
         return found
 

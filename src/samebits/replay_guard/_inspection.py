@@ -67,7 +67,6 @@ class StepFacts:
 class _Told:
     """What a rank tells the others after two executions."""
 
-    audited: bool
     agrees: bool
     no_memory: bool
     weights: bytes
@@ -86,13 +85,11 @@ class Inspection:
         ranks: those that train together.
 
     Attributes:
-        audited: whether every rank has looked at what the step writes to.
         compared: whether there was memory to execute the step again.
     """
 
     def __init__(self, facts: StepFacts, scope: Scope, step: GuardedStep, work: Work, ranks: Ranks) -> None:
         self._facts, self._scope, self._step, self._work, self._ranks = facts, scope, step, work, ranks
-        self.audited = facts.audited
         self.compared = False
 
     def mismatches(self) -> tuple[Mismatch, ...]:
@@ -101,16 +98,17 @@ class Inspection:
         Raises:
             SamebitsError: the step cannot be executed again; `replay-side-effect`, `replay-refused`.
         """
-        if not self._facts.audited:
-            self._again(audited=True)  # not compared: a compiled step may run otherwise when it is watched
+        # Not compared: compiled code runs eagerly while it is watched.
+        watched = None if self._facts.audited else self._again(audited=True)
         second = self._again()
+        if watched is not None and watched.error and not second.error:
+            _warn_of_unseen_writes(watched.error)
         told = self._ranks.gather(self._told(second))
-        self.audited = all(each.audited for each in told)  # all ranks must execute it equally often
         refusal = next((each.refusal for each in told if each.refusal), "")
         if refusal:
             raise side_effect(refusal)
         if any(each.no_memory for each in told):
-            self._warn_of_memory()
+            _warn_of_memory()
             return ()
         self.compared = True
         if not all(each.agrees for each in told):
@@ -125,20 +123,12 @@ class Inspection:
     def _told(self, second: Result) -> _Told:
         foreign = self._step.foreign
         return _Told(
-            audited=self._facts.audited or self._step.foreign is not None,
             agrees=second.key == self._step.result.key,
             no_memory=second.error.startswith(_NO_MEMORY),
             weights=self._step.weights,
             device=_describe(device_of(self._scope.modules, self._work.arguments)),
             refusal=f"writes to memory that existed before it ({foreign[0]})" if foreign else "",
         )
-
-    def _warn_of_memory(self) -> None:
-        text = (
-            "there was no memory to execute a step again, so it was not checked: that takes the memory of "
-            "one more set of gradients"
-        )
-        show_warning(f"samebits: {text}")
 
     # One rank's own executions.
 
@@ -281,6 +271,22 @@ class Inspection:
             across_ranks=True,
             devices=devices,
         )
+
+
+def _warn_of_memory() -> None:
+    text = (
+        "there was no memory to execute a step again, so it was not checked: that takes the memory of "
+        "one more set of gradients"
+    )
+    show_warning(f"samebits: {text}")
+
+
+def _warn_of_unseen_writes(error: str) -> None:
+    text = (
+        f"ReplayGuard cannot see what the step writes to: while it was watched, it raised {error}. It is "
+        "compared all the same, but memory other than gradients and buffers is not put back"
+    )
+    show_warning(f"samebits: {text}")
 
 
 def _with_others(found: list[Mismatch | None]) -> tuple[Mismatch, ...]:

@@ -88,7 +88,7 @@ class GuardedStep:
 
     Attributes:
         result: what the first execution gave.
-        foreign: what an audited execution wrote to that is not put back; None until one came to its end.
+        foreign: what audited executions wrote to that is not put back.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -106,7 +106,7 @@ class GuardedStep:
         self._weights = self._digest_parameters()
         self._after: _State | None = None
         self.result = Result((), b"")
-        self.foreign: tuple[str, ...] | None = None
+        self.foreign: tuple[str, ...] = ()
 
     @contextlib.contextmanager
     def first(self) -> Iterator[None]:
@@ -164,13 +164,14 @@ class GuardedStep:
                 if prepare is not None:
                     _clear(before.leaves)
                     prepare(before.generators)
-                with contextlib.nullcontext() if audit is None else audit.mode:
+                with contextlib.nullcontext() if audit is None else audit.watching():
                     value = run()
         except Exception as error:  # noqa: BLE001 - the step's own, or no memory
             pass_on(error)
             return Result((), b"", error=_one_line(error))
-        if audit is not None:
-            self.foreign = tuple(audit.foreign)
+        finally:
+            if audit is not None:
+                self.foreign = tuple(audit.foreign)
         result = self._read(value, None)
         if result.key == self.result.key:
             return result

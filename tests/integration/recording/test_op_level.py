@@ -255,6 +255,30 @@ def test_flex_attention_is_left_to_another_mode_that_may_have_a_rule_for_it(tmp_
     assert ("aten::matmul.default" in {e.op for e in ops_of(path)}) is not other
 
 
+@pytest.mark.parametrize("settings", [{"level": "op"}, {"replay": 1}])
+def test_compiled_code_is_recorded_uncompiled_and_stays_compiled(tmp_path, settings):
+    """The compiler leaves code alone for ever that ran while a dispatch mode was on."""
+    calls = []
+
+    def backend(graph, _):
+        return lambda *given: (calls.append(None), graph.forward(*given))[1]
+
+    compiled = torch.compile(lambda x: x.exp() + 1, backend=backend)
+    compiled(torch.ones(3))
+    session = RecordingSession(RecordingSettings(record=str(tmp_path / "a.sbr"), **settings), ("test",))
+    session.start()
+    try:
+        compiled(torch.ones(3))
+    finally:
+        session.finish()
+    assert len(calls) == 1
+    compiled(torch.ones(3))
+
+    assert len(calls) == 2
+    if "level" in settings:
+        assert "aten::exp.default" in [e.op for e in ops_of(tmp_path / "a.sbr")]
+
+
 @pytest.mark.parametrize(
     "work",
     [

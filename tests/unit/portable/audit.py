@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits._torch.core import dispatch_mode_class, is_virtual
+from samebits._torch.core import is_virtual
+from samebits._torch.dispatch_modes import dispatch_mode_class
 from samebits._torch.portable import can_decompose, is_faking, overload_name, schema_name
 from samebits.portable._exact import SPARSE, base_name, exactness_of, moves_complex
 from samebits.portable._plans import Plans

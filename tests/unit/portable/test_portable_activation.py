@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import os
 import subprocess
 import sys
 import threading
@@ -247,9 +248,13 @@ compiled(torch.ones(2))
 """
 
 
-def test_code_that_was_compiled_before_runs_uncompiled():
+@pytest.mark.parametrize("way", ["mode", "registration"])
+def test_code_that_was_compiled_before_runs_uncompiled(way):
     """And compiled again afterwards."""
-    done = subprocess.run([sys.executable, "-c", COMPILED_BEFORE], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED_BEFORE], env={**os.environ, "SAMEBITS_PORTABLE_DISPATCH": way},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
 
     assert done.stdout == "compiled\nportable-op\ncompiled\n"
 

@@ -735,3 +735,47 @@ def test_higher_order_ops_are_audited_by_their_ops(model):
 
     with pytest.raises(SamebitsError, match="aten::add_"):
         ReplayGuard(model, every=1)(lambda x: model(x).sum().backward(), X)
+
+
+def test_a_step_that_cannot_be_watched_is_compared_all_the_same(model):
+    """Watched code is not compiled, and without the compiler what a branch captures has no gradients."""
+
+    def step(x):
+        y = torch.cond(x.sum() > 0, lambda t: model(t) * 2, lambda t: -model(t), (x,))
+        y.sum().backward()
+        return y
+
+    guard = ReplayGuard(model, every=1)
+    with pytest.warns(samebits.SamebitsWarning, match="cannot see what the step writes to"):
+        guard(step, X)
+    guard(step, X)  # not watched again
+
+    assert guard.replays == 2
+
+
+def test_what_a_step_wrote_to_is_told_though_it_could_not_be_watched_to_its_end(model):
+    held = [torch.zeros(2)]
+    layer = torch.nn.Linear(4, 4)
+    layer.register_forward_hook(lambda *_: (held[0].add_(1), None)[1])
+
+    def step(x):
+        y = layer(x)
+        torch.cond(x.sum() > 0, lambda t: model(t) * 2, lambda t: -model(t), (y,)).sum().backward()
+
+    with pytest.raises(SamebitsError, match="aten::add_"), pytest.warns(samebits.SamebitsWarning):
+        ReplayGuard(torch.nn.ModuleList([layer, model]), every=1)(step, X)
+
+
+def test_a_compiled_step_stays_compiled(model):
+    """The compiler leaves code alone for ever that ran while a dispatch mode was on."""
+    calls = []
+
+    def backend(graph, _):
+        return lambda *given: (calls.append(None), graph.forward(*given))[1]
+
+    compiled = torch.compile(torch.nn.functional.linear, backend=backend)
+    guard = ReplayGuard(model, every=1)
+    for _ in range(3):
+        guard(lambda x: compiled(x, model.weight).sum().backward(), X)
+
+    assert len(calls) == 6

@@ -7,8 +7,10 @@ import itertools
 import threading
 from array import array
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
+from samebits._runtime.compiled_code import compiled_code_runs_eagerly
 from samebits._runtime.patching import Patches
 from samebits._runtime.processes import start_within
 from samebits._torch.core import current_node, is_random, mutated_arguments, sequence_peek
@@ -194,12 +196,12 @@ class DispatchProbe:
         self._peek = sequence_peek()
         self._node = current_node()
         self._patches = Patches()
-        self._mode: Any = None
+        self._entered = ExitStack()
 
     def enter(self, mode_class: type[Any]) -> None:
         """Watch the ops of this thread, and of threads that start from now on, by a dispatch mode."""
-        self._mode = mode_class()
-        self._mode.__enter__()
+        self._entered.enter_context(compiled_code_runs_eagerly())
+        self._entered.enter_context(mode_class())
 
         def run_recorded(function: Callable[[], Any]) -> Any:
             if not self._recorder.active:
@@ -212,9 +214,7 @@ class DispatchProbe:
     def remove(self) -> None:
         """Watch nothing."""
         self._patches.restore()
-        if self._mode is not None:
-            self._mode.__exit__(None, None, None)
-            self._mode = None
+        self._entered.close()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import calling_frame, pass_on
-from samebits._torch.core import dispatch_mode_class, is_virtual, node_sequence
+from samebits._torch.core import is_virtual, node_sequence
+from samebits._torch.dispatch_modes import dispatch_mode_class
 from samebits._torch.higher_order import is_higher_order, run_by_its_ops
 from samebits._torch.schemas import OpTraits, traits_of
 from samebits.digest.pending import read
@@ -308,8 +309,6 @@ def _mode_class(probe: ReplayProbe, plain: Any) -> type[Any]:
 
     class ReplayMode(dispatch_mode_class()):  # type: ignore[misc]
         """Hands every op of one thread to the probe."""
-
-        supports_higher_order_operators = True
 
         def __init__(self) -> None:
             super().__init__()

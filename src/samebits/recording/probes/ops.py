@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import calling_frame, pass_on
 from samebits._torch.core import (
-    dispatch_mode_class,
     is_opaque,
     is_virtual,
     node_sequence,
 )
+from samebits._torch.dispatch_modes import dispatch_mode_class
 from samebits._torch.higher_order import is_higher_order, run_by_its_ops
 from samebits._torch.unseen import foreign_modes
 from samebits.digest import digest_many
@@ -388,8 +388,6 @@ def _entering(spec: OpSpec, inputs: list[Any], links: bytes) -> list[tuple[int, 
 def _mode_class(probe: OpProbe) -> type[Any]:
     class OpMode(dispatch_mode_class()):  # type: ignore[misc]
         """Hands every op of one thread to the probe."""
-
-        supports_higher_order_operators = True
 
         def __init__(self) -> None:
             super().__init__()
