@@ -35,10 +35,10 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted fix tried_remedies intervention_runs explanations verify_replay all_origins verify_stdin draw_causes \
 	environment_pairs check_command rebuilt_folders resume_check resume_omissions ranks threads worker_draw_causes sharded_checkpoints portable_exact op_level_failures earlier_files long_chains children ending stopping console_scripts tapped_runs \
 	example_twins two_at_once interrupted_at_any_moment portable_run portable_ranks wheel docs_sessions replay_ranks replay_programs lock report_pages page_layout pytest_calls pytest_faults pytest_fresh diff_here keyed_samples option_defaults pytest_locks pytest_plugin ci_integrations program_pairs trainer_callbacks cluster_runs torchrun_runs trainer_ranks session_image trackers hydra notebooks)
-SLOW += $(patsubst %,tests/integration/test_%.py,checkpoints write_places same_bits two_part_verdict replaced_functions false_alarms counted_steps descriptors live_row escapes lock_writes changed_code guilty_commits unread_data read_files secrets controlled_runs)
+SLOW += $(patsubst %,tests/integration/test_%.py,fuzz_few verdicts worker_draws time_limits checkpoints write_places same_bits two_part_verdict replaced_functions false_alarms counted_steps descriptors live_row escapes lock_writes changed_code guilty_commits unread_data read_files secrets controlled_runs)
 SLOW += tests/integration/determinism/test_import_orders.py tests/integration/determinism/test_real_libraries.py
 SLOW += tests/integration/recording/test_known_contents.py tests/unit/recording/test_substitution.py tests/integration/test_attention_scripts.py
-SLOW += tests/integration/test_higher_order_scripts.py tests/integration/test_scratch_memory.py tests/unit/digest/test_quality.py
+SLOW += tests/integration/test_higher_order_scripts.py tests/integration/test_scratch_memory.py tests/unit/digest/test_quality.py tests/unit/report/test_programs_report.py
 SLOW += tests/integration/recording/test_late_records.py tests/integration/recording/test_gradients_of_threads.py \
 	tests/integration/recording/test_undeclared_writes.py tests/integration/recording/test_workspaces.py
 SLOW += tests/integration/test_compiled_scripts.py tests/integration/test_effects.py tests/integration/test_not_started.py tests/integration/test_fuzz.py tests/integration/test_address_order.py tests/unit/replay_guard/test_guard_faults.py
