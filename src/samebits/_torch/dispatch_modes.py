@@ -2,7 +2,7 @@
 
 torch calls a mode for such an op, as `torch.cond`, only if the class of the mode has the attribute
 `supports_higher_order_operators` (`HigherOrderOperator.dispatch` in torch/_ops.py, 2.9.1 to 2.15.0). torch
-2.7.1 and 2.8.0 do not look for it. There the op raises NotImplementedError in all modes but torch's own.
+2.6.0 to 2.8.0 do not look for it. There the op raises NotImplementedError in all modes but torch's own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Higher-order ops, such as `flex_attention` and `torch.cond`: they call functions, and consist of other ops.
 
-Uncompiled, torch runs one by its kernel for `CompositeExplicitAutograd` (`torch/_higher_order_ops`, 2.7.1 to
+Uncompiled, torch runs one by its kernel for `CompositeExplicitAutograd` (`torch/_higher_order_ops`, 2.6.0 to
 2.15.0). A dispatch mode of ours gets it as one call.
 """
 
