@@ -214,3 +214,15 @@ def test_a_digest_that_nobody_reads_is_written_to_no_memory_of_others(monkeypatc
     pinned = [torch.empty(2, dtype=torch.int64, pin_memory=True).fill_(7) for _ in range(4)]
     torch.cuda.synchronize()
     assert [each.tolist() for each in pinned] == [[7, 7]] * 4
+
+
+def test_zeros_without_memory():
+    """Forward-mode differentiation makes them, for what has no tangent."""
+    zeros = torch._efficientzerotensor((3,), device="cuda")
+    linear = torch.nn.Linear(3, 2, device="cuda")
+    x = torch.ones(1, 3, device="cuda")
+
+    assert zeros._is_zerotensor()
+    assert torch.equal((zeros + 1).cpu(), torch.ones(3))
+    _, tangent = torch.func.jvp(linear, (x,), (x,))
+    assert torch.allclose(tangent.cpu(), linear.weight.sum(1).cpu())

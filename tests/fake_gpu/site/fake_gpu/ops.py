@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 NATIVE = frozenset((
     "empty.memory_format",
     "empty_strided",
+    "_efficientzerotensor",
     "resize_",
     "set_",
     "set_.source_Storage",
