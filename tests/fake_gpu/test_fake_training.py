@@ -148,6 +148,32 @@ def test_dropout_in_attention_is_the_same_in_the_backward_pass(dtype):
     torch.testing.assert_close(gradient[0, 0, :, 0], out.detach()[0, 0].sum(0)[:6], check_device=False)
 
 
+@pytest.mark.parametrize("affine", [True, False])
+def test_gradients_of_rms_norm(affine):
+    made = nn.RMSNorm((3, 4), elementwise_affine=affine)
+    x = torch.randn(2, 3, 4)
+    found = []
+    for device in ("cpu", "cuda"):
+        norm, given = made.to(device), x.to(device).requires_grad_()
+        found.append(torch.autograd.grad(norm(given).exp().sum(), (given, *norm.parameters())))
+        found[-1] = [gradient.cpu() for gradient in found[-1]]
+
+    torch.testing.assert_close(*found)
+
+
+def test_a_scaler_of_gradients_leaves_out_what_overflows():
+    weight = torch.ones(3, device="cuda", requires_grad=True)
+    optimizer, scaler = torch.optim.SGD([weight], 0.5), torch.amp.GradScaler("cuda", init_scale=4.0)
+    for factor in (1.0, float("inf"), 1.0):
+        optimizer.zero_grad()
+        scaler.scale((weight * factor).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+    assert weight.tolist() == [0.0, 0.0, 0.0]
+    assert scaler.get_scale() == 2.0
+
+
 def test_a_seed_decides_a_program(script, tmp_path):
     path = script(LINE)
     runs = [samebits("run", "--seed", seed, path, folder=tmp_path).stdout for seed in (3, 3, 4)]

@@ -262,9 +262,8 @@ class Override:
             if isinstance(made, torch.Tensor) and target.shape != made.shape:
                 target.resize_(made.shape)
                 self._device.host(target).copy_(made)
-        if not self._op._schema.returns:
-            return None
-        return given[0] if len(given) == 1 else tuple(given)
+        returned = given[: len(self._op._schema.returns)]  # GradScaler's op writes to more than it returns
+        return returned[0] if len(returned) == 1 else tuple(returned) or None
 
 
 def overloaded(op: Any) -> Any:

@@ -74,6 +74,22 @@ def batch_norm_backward(
     return backward(grad, self, weight, mean, var, saved_mean, saved_var, True, eps, [True, True, True])
 
 
+def rms_norm_backward(
+    gradient: Any, x: Any, normalized: Any, rstd: Any, weight: Any, wanted: Any
+) -> tuple[Any, Any]:
+    """In double precision; `rstd` is what the forward pass divided by, as its reciprocal."""
+    axes = tuple(range(x.dim() - len(normalized), x.dim()))
+    scale = rstd.double().reshape(*x.shape[: axes[0]], *(1 for _ in axes))
+    unit, given = x.double() * scale, gradient.double()
+    weighted = given if weight is None else given * weight.double()
+    inputs = scale * (weighted - unit * (weighted * unit).mean(axes, keepdim=True))
+    weights = (given * unit).reshape(-1, *normalized).sum(0)
+    return (
+        inputs.to(x.dtype) if wanted[0] else None,
+        weights.to(weight.dtype) if wanted[1] and weight is not None else None,
+    )
+
+
 @dataclass(frozen=True)
 class Attention:
     """A call of scaled dot-product attention.
@@ -288,6 +304,7 @@ def translations() -> dict[str, Any]:
         "conv_depthwise3d": depthwise_convolution,
         "cudnn_batch_norm": batch_norm,
         "cudnn_batch_norm_backward": batch_norm_backward,
+        "_fused_rms_norm_backward": rms_norm_backward,
         "_scaled_dot_product_efficient_attention": attentions.efficient,
         "_scaled_dot_product_efficient_attention_backward": attentions.efficient_backward,
         "_scaled_dot_product_flash_attention": attentions.flash,
