@@ -226,3 +226,10 @@ def test_zeros_without_memory():
     assert torch.equal((zeros + 1).cpu(), torch.ones(3))
     _, tangent = torch.func.jvp(linear, (x,), (x,))
     assert torch.allclose(tangent.cpu(), linear.weight.sum(1).cpu())
+
+
+def test_a_histogram_of_integers():
+    """Only CUDA has it; mixtures of experts count their tokens so."""
+    experts = torch.tensor([3, 0, 3, 1], dtype=torch.int32, device="cuda")
+
+    assert torch.histc(experts, bins=4, min=0, max=3).tolist() == [1, 1, 0, 2]

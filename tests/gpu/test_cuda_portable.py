@@ -488,6 +488,20 @@ OPTIMIZERS = [
 ]
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.int64], ids=str)
+@pytest.mark.parametrize("bounds", [(0, 7), (2, 5), (0, 0)])
+def test_a_histogram_of_integers(dtype, bounds):
+    """Which the CPU refuses, also in portable mode. Mixtures of experts count tokens so."""
+    tokens = torch.arange(100) ** 2 % 11 % 8
+    expected = torch.histc(tokens.double(), 4, *bounds).to(dtype)
+    with samebits.portable():
+        found = torch.histc(tokens.to(dtype).cuda(), 4, *bounds)
+        with pytest.raises(NotImplementedError):
+            torch.histc(tokens.to(dtype), 4, *bounds)
+
+    assert torch.equal(found.cpu(), expected)
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers(name):
     """As they come, which is tensor by tensor on the CPU; more tensors than a launch takes."""

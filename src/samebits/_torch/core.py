@@ -431,6 +431,11 @@ def set_state_versions(state: Any, versions: dict[str, Any]) -> None:
     setattr(state, _VERSIONS, versions)
 
 
+def lacks_kernel(error: Exception) -> bool:
+    """Tell whether torch only says that this device has no kernel for the dtype (`AT_DISPATCH_SWITCH`)."""
+    return isinstance(error, NotImplementedError) and "not implemented for '" in str(error)
+
+
 def is_alert(error: Exception) -> bool:
     """Tell whether torch only says that it has no deterministic kernel here (`alertNotDeterministic`)."""
     return "does not have a deterministic implementation" in str(error)

@@ -230,10 +230,11 @@ def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tens
     """Compute `aten::histc`: the number of elements in each of `bins` equal parts of min to max."""
     if bins <= 0:
         raise RuntimeError(f"histc of {bins} bins: 1 or more was expected")
-    x = self.reshape(-1)
+    x = self.reshape(-1) if self.is_floating_point() else self.reshape(-1).to(torch.int64)
     low, high = _range(x, float(min), float(max))
-    inside = x[(x >= low) & (x <= high)]
-    bin_of = ((inside - low) * bins / (high - low)).to(torch.int64).clamp(max=bins - 1)
+    offset = (x[(x >= low) & (x <= high)] - low) * bins
+    quotient = offset / (high - low) if x.is_floating_point() else offset // (high - low)
+    bin_of = quotient.to(torch.int64).clamp(max=bins - 1)
     return torch.bincount(bin_of, minlength=bins).to(self.dtype)
 
 

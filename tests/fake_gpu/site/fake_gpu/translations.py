@@ -74,6 +74,12 @@ def batch_norm_backward(
     return backward(grad, self, weight, mean, var, saved_mean, saved_var, True, eps, [True, True, True])
 
 
+def histogram(x: Any, bins: int = 100, low: Any = 0, high: Any = 0) -> Any:
+    """`aten::histc`, which the CPU does not have for integers."""
+    whole = not x.dtype.is_floating_point
+    return torch.histc(x.double(), bins, low, high).to(x.dtype) if whole else torch.histc(x, bins, low, high)
+
+
 def rms_norm_backward(
     gradient: Any, x: Any, normalized: Any, rstd: Any, weight: Any, wanted: Any
 ) -> tuple[Any, Any]:
@@ -304,6 +310,7 @@ def translations() -> dict[str, Any]:
         "conv_depthwise3d": depthwise_convolution,
         "cudnn_batch_norm": batch_norm,
         "cudnn_batch_norm_backward": batch_norm_backward,
+        "histc": histogram,
         "_fused_rms_norm_backward": rms_norm_backward,
         "_scaled_dot_product_efficient_attention": attentions.efficient,
         "_scaled_dot_product_efficient_attention_backward": attentions.efficient_backward,
