@@ -86,8 +86,8 @@ HOOK_TABLES = {
 }
 
 
-# Notes that pickling leaves on any class (copyreg), and torch's compiler on `Module`.
-LEFT_BY_OTHERS = {"__slotnames__", "___needs_generation_tag_patch"}
+# By pickling on any class (copyreg), and by torch's compiler and transformers on `Module`.
+LEFT_BY_OTHERS = {"__slotnames__", "___needs_generation_tag_patch", "smart_apply"}
 # By pytest for each test, and by torch when it loads its compiler.
 SET_BY_OTHERS = {"PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR"}
 
