@@ -228,6 +228,14 @@ class RandomStates:
         PROCESS.seed, PROCESS.base_seed = self.run_seed
 
 
+def forget_compiled_code() -> None:
+    """Leave the compiler of torch as in a new process; records tell how many graphs it made in this one."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    if utils is not None and utils.counters:
+        sys.modules["torch"].compiler.reset()
+        utils.counters.clear()
+
+
 def pytest_configure() -> None:
     """Put what tests depend on as it has to be before the first of them."""
     # It sets itself up on first use, which would look like a leak of the test that happens to come first.
@@ -259,6 +267,7 @@ def no_leaks(request):
     PROCESS.waiting.forget()  # seeds for libraries that are not imported; a part of the RNG state
     leaks = before.leaks()
     states.restore()
+    forget_compiled_code()
     assert not leaks, "the test left something behind:\n" + "\n".join(leaks)
 
 

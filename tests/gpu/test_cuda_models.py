@@ -38,7 +38,15 @@ MODELS = {
     "bert": ("BertForMaskedLM", COMMON),
     "t5": (
         "T5ForConditionalGeneration",
-        {"vocab_size": N_WORDS, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4},
+        {
+            "vocab_size": N_WORDS,
+            "d_model": 32,
+            "d_kv": 8,
+            "d_ff": 48,
+            "num_layers": 2,
+            "num_heads": 4,
+            "decoder_start_token_id": 0,
+        },
     ),
     "vit": (
         "ViTForImageClassification",
@@ -84,10 +92,8 @@ MODELS = {
 
 def made(name):
     """A small model of that kind, with weights that do not depend on the device."""
-    kind = getattr(transformers, MODELS[name][0])
-    options = dict(MODELS[name][1])
-    if name == "t5":
-        options["decoder_start_token_id"] = 0
+    kind, options = MODELS[name]
+    kind = getattr(transformers, kind)
     return kind(kind.config_class(**options))
 
 

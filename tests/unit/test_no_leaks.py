@@ -11,6 +11,8 @@ import threading
 import pytest
 import torch
 
+from samebits._torch.core import compiled_graphs
+
 
 def leak_environment():
     os.environ["SAMEBITS_LEAK"] = "1"
@@ -124,3 +126,10 @@ def test_first_temporary_file_is_no_leak(surroundings):
     tempfile.TemporaryDirectory().cleanup()
 
     assert before.leaks() == []
+
+
+@pytest.mark.parametrize("turn", ["first", "second"])
+def test_no_compiled_graph_is_left_to_the_next_test(turn):
+    assert not compiled_graphs(), turn
+    torch.compile(torch.neg, backend="eager")(torch.ones(1))
+    assert compiled_graphs() == 1

@@ -26,11 +26,12 @@ def compiler_notes(settings: RecordingSettings, *, compiles: bool) -> Iterator[N
         compiles: whether the script called a compiler.
     """
     graphs = compiled_graphs()
-    if graphs:
+    if settings.level == Level.OP or settings.replay:  # `DispatchProbe`: compiled code runs eagerly
+        if graphs or compiles:
+            yield Note.of(NoteCode.COMPILE_OFF, "record" if settings.level == Level.OP else "replay")
+    elif graphs:
         yield Note.of(NoteCode.COMPILED, str(graphs))
         torch = sys.modules["torch"]
         kernels = kernels_with_atomics() if torch.are_deterministic_algorithms_enabled() else ()
         if kernels:
             yield Note.of(NoteCode.COMPILED_ATOMICS, *kernels[:_MOST_NAMED])
-    elif compiles and (settings.level == Level.OP or settings.replay):
-        yield Note.of(NoteCode.COMPILE_OFF, "record" if settings.level == Level.OP else "replay")

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 from samebits.recording.session import RecordingSession, record  # noqa: E402
 from samebits.recording.settings import RecordingSettings  # noqa: E402
 from samebits.records.events import NO_WRITER  # noqa: E402
+from samebits.records.notes import Note, NoteCode  # noqa: E402
 from samebits.records.reader import RecordReader  # noqa: E402
 
 
@@ -275,6 +276,9 @@ def test_compiled_code_is_recorded_uncompiled_and_stays_compiled(tmp_path, setti
     compiled(torch.ones(3))
 
     assert len(calls) == 2
+    purpose = "record" if "level" in settings else "replay"
+    with RecordReader(tmp_path / "a.sbr") as reader:
+        assert reader.info.notes == (Note.of(NoteCode.COMPILE_OFF, purpose),)
     if "level" in settings:
         assert "aten::exp.default" in [e.op for e in ops_of(tmp_path / "a.sbr")]
 

@@ -79,3 +79,19 @@ def test_a_model_with_higher_order_ops_is_looked_at_op_by_op():
 
     found = first_variance(model, batch())
     assert found.cause is VarianceCause.KERNEL
+
+
+def test_a_compiled_model_stays_compiled():
+    """It is looked at op by op in a dispatch mode; the compiler leaves alone for ever what runs in one."""
+    calls = []
+
+    def backend(graph, _):
+        return lambda *given: (calls.append(None), graph.forward(*given))[1]
+
+    compiled = torch.compile(lambda x: x.exp(), backend=backend)
+    found = first_variance(lambda x: compiled(x) * (1 + (len(x) > 1)), batch())
+    before = len(calls)
+    compiled(batch())
+
+    assert found.op
+    assert len(calls) == before + 1

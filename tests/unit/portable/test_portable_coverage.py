@@ -122,3 +122,20 @@ def test_the_command_lists_them(capsys):
     assert {"name": "_softmax", "kind": "kernel", "section": "Attention"} in found["ops"]
     assert main(["portable-ops", "no_such_op"]) == 2
     assert "covers no op whose name contains 'no_such_op'" in capsys.readouterr().err
+
+
+def test_a_compiled_model_is_looked_at_uncompiled_and_stays_compiled():
+    calls = []
+
+    def backend(graph, _):
+        return lambda *given: (calls.append(None), graph.forward(*given))[1]
+
+    compiled = torch.compile(lambda x: torch.special.ndtri(x) + 1, backend=backend)
+    compiled(torch.ones(3))
+    assert [missing.name for missing in is_covered(compiled, torch.ones(3)).missing] == [
+        "aten.special_ndtri.default"
+    ]
+    assert len(calls) == 1
+    compiled(torch.ones(3))
+
+    assert len(calls) == 2
