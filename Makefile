@@ -2,7 +2,7 @@
 # make test      ruff, mypy, the site of the documentation and all tests (what CI runs)
 # make test-slow  the tests that take minutes: real libraries, spread, doctor, cost, fix, the planted corpus, resuming (PART=2/3: every third file, from the second on)
 # make lint      ruff and mypy only
-# make test-portable  every op of portable mode beside plain torch, layers at random sizes, the headers as CUDA C++, the kernels for GPUs under sanitizers; golden digests under every instruction set, 1 to 4 threads, other pins
+# make test-portable  every op of portable mode beside plain torch, layers at random sizes, the headers as CUDA C++, the kernels for GPUs under sanitizers and watched for races; golden digests under every instruction set, 1 to 4 threads, other pins
 # make docs      build the documentation as a site in build/docs; a broken link or reference is an error
 # make bench     the measurements of bench/ (minutes; run them on a quiet machine)
 # make twins     twin runs of every example under `samebits run --seed` (about 20 minutes)
@@ -43,7 +43,7 @@ SLOW += tests/integration/recording/test_late_records.py tests/integration/recor
 	tests/integration/recording/test_undeclared_writes.py tests/integration/recording/test_workspaces.py
 SLOW += tests/integration/test_compiled_scripts.py tests/integration/test_effects.py tests/integration/test_not_started.py tests/integration/test_fuzz.py tests/integration/test_address_order.py tests/unit/replay_guard/test_guard_faults.py
 # Ops of portable mode against plain torch, over torch's own samples of inputs.
-PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activation_ops bessel complex complex_ops conv_ops elementary_ops fourier gpu_sanitizers graph_gradients integers interpolation layers linalg lstm \
+PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activation_ops bessel complex complex_ops conv_ops elementary_ops fourier gpu_races gpu_sanitizers graph_gradients integers interpolation layers linalg lstm \
 	loss_ops matrix_functions native_ops optimizers pooling reduction_ops sampled_gradients segments spectral steady_gradients ways)
 # Many more scripts beside bare Python, and a few beside coverage.
 SLOW += tests/integration/test_fidelity_more.py

@@ -35,6 +35,9 @@ class HostKernels(CudaKernels):
         library: made by `build_kernels` of tests/fake_gpu/build.py.
         is_reversed: whether the threads of a block take their turns from the last one on.
         most_blocks: of a launch; few, so that each thread does the work of several.
+
+    Raises:
+        AssertionError: by a launch, if the library is watched for races and one was seen.
     """
 
     def __init__(self, library: Path, *, is_reversed: bool = False, most_blocks: int = 3) -> None:
@@ -57,6 +60,10 @@ class HostKernels(CudaKernels):
             ctypes.c_int(self._is_reversed),
             arguments,
         )
+        if hasattr(self._library, "races_found"):
+            self._library.races_found.restype = ctypes.c_char_p
+            found = self._library.races_found().decode()
+            assert not found, f"{name}: {found}"
 
 
 class BesideTheCpu:

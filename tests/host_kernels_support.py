@@ -22,14 +22,14 @@ def load(path: Path):
     return module
 
 
-def built(folder: Path, *options: str) -> Path:
+def built(folder: Path, *options: str, is_watched: bool = False) -> Path:
     """The library of kernels, built by the first process that asks for it."""
     folder.mkdir(exist_ok=True)
     library = folder / "libkernels.so"
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not library.exists():
-            load(TESTS / "fake_gpu/build.py").build_kernels(folder, *options)
+            load(TESTS / "fake_gpu/build.py").build_kernels(folder, *options, is_watched=is_watched)
     return library
 
 

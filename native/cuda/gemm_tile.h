@@ -17,11 +17,13 @@
 enum { TOTALS_IN_REGISTERS, TOTALS_IN_SHARED, TOTALS_APART /* each chain goes to memory, to be added later */ };
 
 #ifdef SAMEBITS_CUDA_HOST_GRID_H
-static inline void gemm_copy(float *to, const float *from, bool is_inside) { *to = is_inside ? *from : 0.0f; }
-static inline void gemm_copy_1(float *to, const float *from) { *to = *from; }
-static inline void gemm_copy_4(float *to, const float *from) { memcpy(to, from, 16); }
-static inline void gemm_commit() {}
-template <int PENDING> static inline void gemm_wait() {}
+static inline void gemm_copy(float *to, const float *from, bool is_inside) {
+    host_copy_later(to, is_inside ? from : nullptr, 4);
+}
+static inline void gemm_copy_1(float *to, const float *from) { host_copy_later(to, from, 4); }
+static inline void gemm_copy_4(float *to, const float *from) { host_copy_later(to, from, 16); }
+static inline void gemm_commit() { host_commit_copies(); }
+template <int PENDING> static inline void gemm_wait() { host_wait_for_copies(PENDING); }
 #define GEMM_SHARED(name) float *name = (float *)(((uintptr_t)host_dynamic.data() + 15) & ~(uintptr_t)15)
 #else
 /* Asynchronous copies into shared memory; what is not inside is zeros, and its address is not read. */

@@ -51,21 +51,21 @@ template <class T> SBP_FUNCTION void gemm_of(const sbp_gemm_parameters &p) {
 SBP_KERNEL_APART(gemm, sbp_gemm_parameters)
 
 /* What comes after a product that is there already, as a matrix of the layout of `out` at `a`. */
-template <class T> SBP_FUNCTION void gemm_end_of(const sbp_gemm_parameters &p) {
-    const T alpha = (T)p.alpha, beta = (T)p.beta;
+extern "C" __global__ void gemm_end_f32(const sbp_gemm_parameters p) {
+    const float alpha = (float)p.alpha, beta = (float)p.beta;
     SBP_EACH_INDEX(i, p.batches * p.m * p.n) {
-        T product = ((const T *)p.a)[i];
+        float product = ((const float *)p.a)[i];
         if (alpha != 1)
             product = product * alpha;
         if (p.added) {
             const int64_t *s = p.added_strides;
-            const T added = ((const T *)p.added)[i / (p.m * p.n) * s[2] + i / p.n % p.m * s[0] + i % p.n * s[1]];
+            const float added = ((const float *)p.added)[i / (p.m * p.n) * s[2] + i / p.n % p.m * s[0] + i % p.n * s[1]];
             product = product + (beta == 1 ? added : added * beta);
         }
-        ((T *)p.out)[i] = product;
+        ((float *)p.out)[i] = product;
     }
 }
-SBP_KERNEL_APART(gemm_end, sbp_gemm_parameters)
+HOST_KERNEL_APART(gemm_end_f32)
 
 /* Where a tap meets the image in one dimension; -1 outside of it and at the zeros that a stride puts between. */
 SBP_FUNCTION int sbd_met(const sbp_conv_parameters &p, int d, int output, int tap) {

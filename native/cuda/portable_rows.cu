@@ -127,10 +127,17 @@ typedef struct {
     int64_t all_heads, heads, queries, keys, is_causal, mask_strides[4];
 } sbd_weights_parameters;
 
+/* How many keys a query sees. One behind the last sees none: others write the row that it would read. */
+SBP_FUNCTION int64_t sbd_seen(int64_t is_causal, int64_t query, int64_t keys, int64_t is_there) {
+    if (!is_there)
+        return 0;
+    return is_causal && query + 1 < keys ? query + 1 : keys;
+}
+
 template <class T> SBP_FUNCTION void attention_weights_of(const sbd_weights_parameters &p) {
     SBD_EACH_ROW(row, p.all_heads * p.queries, is_there) {
         const int64_t head = row / p.queries, query = row % p.queries, *m = p.mask_strides;
-        const int64_t seen = p.is_causal && query + 1 < p.keys ? query + 1 : p.keys;
+        const int64_t seen = sbd_seen(p.is_causal, query, p.keys, is_there);
         const T *mask = (const T *)p.mask + (head / p.heads * m[0] + head % p.heads * m[1] + query * m[2]);
         T *x = (T *)p.scores + row * p.keys;
         const auto score = [&](int64_t i) { return p.mask ? x[i] + mask[i * m[3]] : x[i]; };
@@ -173,7 +180,7 @@ typedef struct {
 
 template <class T> SBP_FUNCTION void attention_slopes_of(const sbd_slopes_parameters &p) {
     SBD_EACH_ROW(row, p.all_heads * p.queries, is_there) {
-        const int64_t query = row % p.queries, seen = p.is_causal && query + 1 < p.keys ? query + 1 : p.keys;
+        const int64_t query = row % p.queries, seen = sbd_seen(p.is_causal, query, p.keys, is_there);
         T *x = (T *)p.slopes + row * p.keys;
         const T *weight = (const T *)p.weights + row * p.keys;
         sbd_tree<SBP_PRODUCTS, T> tree;

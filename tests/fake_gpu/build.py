@@ -54,9 +54,11 @@ CHECKED = (
     "--param=asan-stack=0",
     "--param=asan-globals=0",
 )
-# A library that is used here only; one of several in a process, which have variables of the same name.
-HERE_ONLY = ("-O3", "-march=native", "-fno-gnu-unique")
-FLAGS = ["-O1", "-g", "-fPIC", "-pthread", "-ffp-contract=off", "-fno-strict-aliasing"]
+# Each access of a kernel becomes a call of native/races.cpp. The sanitizer's own library is not linked.
+WATCHED = ("-DHOST_GRID_WATCHED", "-fsanitize=thread")
+HERE_ONLY = ("-O3", "-march=native")  # a library that is used on this machine only
+# Several libraries of a process have variables of the same name (-fno-gnu-unique).
+FLAGS = ["-O1", "-g", "-fPIC", "-pthread", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-gnu-unique"]
 
 
 def torch_folder() -> Path:
@@ -143,15 +145,23 @@ def build_runtime(folder: Path, torch: Path) -> None:
     link(folder / "libcuda.so.1", [*written, compiled(rest, folder / "rest.o")], "-Wl,-soname,libcuda.so.1")
 
 
-def build_kernels(folder: Path, *options: str) -> Path:
-    """The kernels of samebits, unit by unit, compiled and linked with further options."""
+def build_kernels(folder: Path, *options: str, is_watched: bool = False) -> Path:
+    """The kernels of samebits, unit by unit, compiled and linked with further options.
+
+    Args:
+        folder: where to.
+        options: of g++.
+        is_watched: whether `races_found` of the library tells of races (native/races.h).
+    """
+    watched, helpers = (WATCHED, ("host_call", "races")) if is_watched else ((), ("host_call",))
     paths = [f"-I{path}" for path in (NATIVE, NATIVE / "cuda", NATIVE / "portable", SOURCES)]
     objects = []
     for number, unit in enumerate(all_units()):
         macros = [f'-DSOURCE="{unit.file}"', *(f"-D{name}={value}" for name, value in unit.macros)]
         host = next(file for start, file in HOSTS.items() if unit.file.startswith(start))
-        objects.append(compiled(SOURCES / host, folder / f"unit_{number}.o", *paths, *macros, *options))
-    objects.append(compiled(SOURCES / "host_call.cpp", folder / "call.o", *paths, *options))
+        target = folder / f"unit_{number}.o"
+        objects.append(compiled(SOURCES / host, target, *paths, *macros, *options, *watched))
+    objects += [compiled(SOURCES / f"{name}.cpp", folder / f"{name}.o", *paths, *options) for name in helpers]
     library = folder / "libkernels.so"
     link(library, objects, *options)
     return library

@@ -82,11 +82,12 @@ def test_convolutions(case, dtype):
 
 
 @pytest.mark.parametrize("shape", cuda_convolutions.CONV_SHAPES, ids=lambda shape: str(shape.rows))
+@pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize("case", CASES)
-def test_tiles(case, shape, monkeypatch):
-    """Each tile, where no thread blocks share a sum."""
+def test_tiles(case, share, shape, monkeypatch):
+    """Each tile, where no thread blocks share a sum, and where they do."""
     monkeypatch.setattr(cuda_convolutions, "CONV_SHAPES", (shape,))
-    monkeypatch.setattr(cuda_convolutions, "are_few", lambda tiles, processors: False)
+    monkeypatch.setattr(cuda_convolutions, "are_few", lambda tiles, processors: share)
 
     assert other_bits(all_of(case), *tensors(case, torch.float32)) == []
 

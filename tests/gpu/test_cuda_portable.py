@@ -384,20 +384,21 @@ LAYERS = {
 }
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", LAYERS)
-def test_layers(name):
+def test_layers(name, dtype):
     """A layer draws its dropout, gives results and gradients of all parameters."""
     make, shape = LAYERS[name]
 
     def run(x):
         torch.manual_seed(3)
         with samebits.portable():
-            layer = make().to(x.device)
+            layer = make().to(x)
             out = layer(x)
             out = out[0] if isinstance(out, tuple) else out
             return [out, *torch.autograd.grad(out.sin().sum(), list(layer.parameters()))]
 
-    assert other_bits(run, torch.randn(shape)) == []
+    assert other_bits(run, torch.randn(shape, dtype=dtype)) == []
 
 
 def packed(x):
@@ -502,8 +503,9 @@ def test_a_histogram_of_integers(dtype, bounds):
     assert torch.equal(found.cpu(), expected)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_optimizers(name):
+def test_optimizers(name, dtype):
     """As they come, which is tensor by tensor on the CPU; more tensors than a launch takes."""
 
     def run(*inputs):
@@ -516,25 +518,33 @@ def test_optimizers(name):
                 optimizer.step()
             return parameters
 
-    assert other_bits(run, *(torch.randn(3, size) for size in range(1, 20))) == []
+    assert other_bits(run, *(torch.randn(3, size, dtype=dtype) for size in range(1, 20))) == []
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(
-    "options", [{"momentum": 0.9, "nesterov": True}, {"fused": True, "weight_decay": 0.1}], ids=str
+    ("name", "options"),
+    [
+        ("SGD", {"momentum": 0.9, "nesterov": True}),
+        ("SGD", {"fused": True, "weight_decay": 0.1}),
+        ("Adam", {"fused": True, "amsgrad": True, "weight_decay": 0.1}),
+        ("AdamW", {"fused": True, "maximize": True}),
+    ],
+    ids=str,
 )
-def test_steps_of_sgd(options):
+def test_options_of_optimizers(name, options, dtype):
     """With momentum, and in one op."""
 
     def run(x):
         with samebits.portable():
             weight = nn.Parameter(x)
-            optimizer = torch.optim.SGD([weight], lr=0.1, **options)
+            optimizer = getattr(torch.optim, name)([weight], lr=0.1, **options)
             for _ in range(3):
                 weight.grad = weight.detach().sin()
                 optimizer.step()
             return weight
 
-    assert other_bits(run, torch.randn(50)) == []
+    assert other_bits(run, torch.randn(50, dtype=dtype)) == []
 
 
 def test_another_stream():

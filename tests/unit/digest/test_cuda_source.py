@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
+from host_kernels_support import TESTS, load
 
 from samebits.digest import digest_many
 from samebits.digest._definition import BLOCK, DTYPES
@@ -18,10 +17,11 @@ from samebits.digest._definition import BLOCK, DTYPES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-NATIVE = Path(__file__).resolve().parents[3] / "native"
+NATIVE = TESTS.parent / "native"
 COMPILER = shutil.which("g++")
 KERNELS = ("digest_1x1", "digest_1x2", "digest_2x1", "digest_2x2")
 UNIT = 64 * BLOCK
+UNDEFINED = ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error")
 HOST = """
 #include "host_grid.h"
 #define SB_FN static inline
@@ -40,25 +40,20 @@ extern "C" void run(int kernel, int grid, int reverse, const uint64_t *tensors, 
 """
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The kernels in a library; reads outside the contents and undefined shifts end the program."""
+@pytest.fixture(scope="module", params=["undefined", "races"])
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The kernels in a library: what is undefined in C++ ends the program, or races are looked for."""
     if COMPILER is None:
         pytest.skip("no C++ compiler")
-    folder = tmp_path_factory.mktemp("cuda")
+    folder, builder = tmp_path_factory.mktemp("cuda"), load(TESTS / "fake_gpu/build.py")
     (folder / "digest.cpp").write_text(HOST)
-    options = [
-        "-std=c++17",
-        "-O1",
-        "-fPIC",
-        "-shared",
-        "-fsanitize=undefined",
-        "-fsanitize-undefined-trap-on-error",
-    ]
-    paths = [f"-I{NATIVE}", f"-I{NATIVE / 'cuda'}"]
-    subprocess.run(
-        [COMPILER, *options, *paths, folder / "digest.cpp", "-o", folder / "digest.so"], check=True
-    )
+    paths = [f"-I{path}" for path in (NATIVE, NATIVE / "cuda", builder.SOURCES)]
+    is_watched = request.param == "races"
+    options = builder.WATCHED if is_watched else UNDEFINED
+    objects = [builder.compiled(folder / "digest.cpp", folder / "digest.o", *paths, *options)]
+    if is_watched:
+        objects.append(builder.compiled(builder.SOURCES / "races.cpp", folder / "races.o"))
+    builder.link(folder / "digest.so", objects, *(() if is_watched else UNDEFINED))
     return ctypes.CDLL(str(folder / "digest.so"))
 
 
@@ -83,6 +78,9 @@ def run(
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in (table, first_units, all_sizes)]
     ends = [ctypes.c_void_p(array.ctypes.data) for array in (sums, out)]
     library.run(KERNELS.index(kernel), grid, int(reverse), *pointers, ctypes.c_uint64(len(rows)), *ends)
+    if hasattr(library, "races_found"):
+        library.races_found.restype = ctypes.c_char_p
+        assert library.races_found() == b""
     return out.tobytes()
 
 

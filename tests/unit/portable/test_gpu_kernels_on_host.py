@@ -85,7 +85,7 @@ class TestAsOnAGpu:
     test_packed_sequences = staticmethod(on_gpu.test_packed_sequences)
     test_clipping = staticmethod(on_gpu.test_clipping)
     test_optimizers = staticmethod(on_gpu.test_optimizers)
-    test_steps_of_sgd = staticmethod(on_gpu.test_steps_of_sgd)
+    test_options_of_optimizers = staticmethod(on_gpu.test_options_of_optimizers)
 
 
 @pytest.mark.parametrize("case", ["every other", "one tap of four", "dilated", "depthwise", "long"])

@@ -95,7 +95,7 @@ class CudaProducts(NativeNorms):
             a_strides=(n, 1, m * n), b=0, b_strides=(0, 0, 0), out=out.data_ptr(), out_strides=(n, 1, m * n),
             added=address(added), added_strides=added_strides(added, n, out), alpha=scale[0], beta=scale[1],
         )  # fmt: skip
-        self._launch(PRODUCTS, suffixed("gemm_end", is_f64=False), given, out.numel())
+        self._launch(PRODUCTS, "gemm_end_f32", given, out.numel())
 
 
 def _tiles(shape: TileShape, m: int, n: int) -> int:
