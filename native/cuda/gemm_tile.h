@@ -24,7 +24,7 @@ static inline void gemm_copy_1(float *to, const float *from) { host_copy_later(t
 static inline void gemm_copy_4(float *to, const float *from) { host_copy_later(to, from, 16); }
 static inline void gemm_commit() { host_commit_copies(); }
 template <int PENDING> static inline void gemm_wait() { host_wait_for_copies(PENDING); }
-#define GEMM_SHARED(name) float *name = (float *)(((uintptr_t)host_dynamic.data() + 15) & ~(uintptr_t)15)
+#define GEMM_SHARED(name) float *name = (float *)host_dynamic.data()
 #else
 /* Asynchronous copies into shared memory; what is not inside is zeros, and its address is not read. */
 static __device__ __forceinline__ void gemm_copy(float *to, const float *from, bool is_inside) {

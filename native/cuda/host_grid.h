@@ -36,7 +36,7 @@ struct host_index {
     unsigned x, y, z;
 };
 
-struct ulonglong2 {
+struct alignas(16) ulonglong2 {
     unsigned long long x, y;
 };
 
@@ -60,7 +60,8 @@ struct host_fiber {
 };
 
 static std::vector<host_fiber> host_fibers;
-static std::vector<unsigned char> host_stacks, host_dynamic;
+static std::vector<unsigned char> host_stacks;
+static std::vector<float4> host_dynamic; /* shared memory, as aligned as on a device */
 static std::function<void()> host_body;
 static ucontext_t host_scheduler;
 static unsigned host_current;
@@ -109,21 +110,23 @@ static inline void host_copy_now(uint32_t *to, const uint32_t *from, size_t n_wo
         to[i] = from ? from[i] : 0;
 }
 
-/* Asynchronous copies of words of 4 bytes: each happens as late as a GPU may make it, when its thread waits for its group. */
+/* Asynchronous copies of words of 4 bytes: each happens as late as a GPU may make it, when its thread waits for its group;
+ * in a build that is not watched, at once. */
+#ifdef HOST_GRID_WATCHED
 HOST_UNWATCHED static inline void host_copy_later(void *to, const void *from, size_t size) {
-    HOST_TELL(begin_copy(to, from, size));
-    HOST_TELL(end_turn());
+    races::begin_copy(to, from, size);
+    races::end_turn();
     auto &groups = host_fibers[host_current].copies;
     if (groups.empty())
         groups.emplace_back();
     groups.back().push_back({to, from, size});
-    HOST_TELL(take_turn(host_current));
+    races::take_turn(host_current);
 }
 
 HOST_UNWATCHED static inline void host_commit_copies() {
-    HOST_TELL(end_turn());
+    races::end_turn();
     host_fibers[host_current].copies.emplace_back();
-    HOST_TELL(take_turn(host_current));
+    races::take_turn(host_current);
 }
 
 /* Waits until at most `pending` of the groups that were committed are left. */
@@ -133,10 +136,17 @@ HOST_UNWATCHED static inline void host_wait_for_copies(size_t pending) {
     for (size_t i = 0; i < n_over; i++)
         for (const host_copy &copy : groups[i])
             host_copy_now((uint32_t *)copy.to, (const uint32_t *)copy.from, copy.size / 4);
-    HOST_TELL(end_turn());
+    races::end_turn();
     groups.erase(groups.begin(), groups.begin() + (std::ptrdiff_t)n_over);
-    HOST_TELL(take_turn(host_current));
+    races::take_turn(host_current);
 }
+#else
+static inline void host_copy_later(void *to, const void *from, size_t size) {
+    host_copy_now((uint32_t *)to, (const uint32_t *)from, size / 4);
+}
+static inline void host_commit_copies() {}
+static inline void host_wait_for_copies(size_t) {}
+#endif
 
 static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 
@@ -192,10 +202,10 @@ HOST_UNWATCHED static void host_launch(host_index grid, unsigned threads, size_t
     gridDim = grid, blockDim = {threads, 1, 1}, host_body = body;
     host_stacks.resize(HOST_STACK * threads);
     host_fibers.resize(threads);
-    host_dynamic.assign(shared + 16, 0xff);
+    host_dynamic.assign((shared + 15) / 16, {NAN, NAN, NAN, NAN});
     HOST_TELL(begin_launch({{host_stacks.data(), host_stacks.size()},
                             {host_fibers.data(), host_fibers.size() * sizeof(host_fiber)}},
-                           {host_dynamic.data(), host_dynamic.size()}));
+                           {host_dynamic.data(), host_dynamic.size() * 16}));
     for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
         for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
             for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++)

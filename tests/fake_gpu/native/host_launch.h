@@ -38,7 +38,7 @@ template <class... Types> struct Threads {
 #ifdef FAKE_GPU_CHECKED
         fake::begin_access((const void *)kernel,
                            {{host_stacks.data(), host_stacks.size()},
-                            {host_dynamic.data(), host_dynamic.size()},
+                            {host_dynamic.data(), host_dynamic.size() * 16},
                             {host_fibers.data(), host_fibers.size() * sizeof(host_fiber)}});
 #endif
     }

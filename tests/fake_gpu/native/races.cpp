@@ -194,9 +194,12 @@ void add_at(const void *address, size_t size) {
 
 void begin_copy(const void *to, const void *from, size_t size) {
     const void *const code = __builtin_return_address(0);
+    const auto source = reinterpret_cast<uintptr_t>(from), target = reinterpret_cast<uintptr_t>(to);
+    if ((source | target) % size)
+        tell("a copy of more bytes than its addresses are multiples of", (source | target), grid().thread, code);
     if (from)
-        look(reinterpret_cast<uintptr_t>(from), size, Access::read, code);
-    look(reinterpret_cast<uintptr_t>(to), size, Access::copy, code);
+        look(source, size, Access::read, code);
+    look(target, size, Access::copy, code);
 }
 
 } // namespace races

@@ -32,7 +32,7 @@ void diverge();
 
 /* The accesses of an atomic addition. */
 void add_at(const void *address, size_t size);
-/* An asynchronous copy, which may happen from now on; `from` may be null. */
+/* An asynchronous copy, which may happen from now on; `from` may be null. Both must be multiples of `size`. */
 void begin_copy(const void *to, const void *from, size_t size);
 
 } // namespace races

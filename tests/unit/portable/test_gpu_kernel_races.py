@@ -65,6 +65,14 @@ WRONG = {
     "copy without a barrier": (COPY.format("gemm_wait<0>();"), "nobody wrote"),
     "copy without waiting": (COPY.format("__syncthreads();"), "has not brought"),
     "copy that is not waited for": (COPY.format("gemm_wait<1>(); __syncthreads();"), "has not brought"),
+    "copy to the middle of four": (
+        "GEMM_SHARED(tile); gemm_copy_4(tile + threadIdx.x, (const float *)numbers);",
+        "multiples",
+    ),
+    "copy from the middle of four": (
+        "GEMM_SHARED(tile); if (!threadIdx.x) gemm_copy_4(tile, (const float *)numbers + 1);",
+        "multiples",
+    ),
     "copy into what is read": (
         COPY.format("gemm_wait<0>(); __syncthreads();") + "gemm_copy_1(tile + me, (const float *)numbers);",
         "has not brought",  # some read it before others begin to copy, and some after
@@ -98,8 +106,9 @@ def small_kernels(tmp_path_factory):
 
 def found_in(library, number: int, *, is_reversed: bool) -> str:
     """What is found in a launch of that kernel."""
-    memory = (ctypes.c_int * 256)()
-    address = ctypes.c_void_p(ctypes.addressof(memory))
+    memory = (ctypes.c_int * 260)()
+    start = ctypes.addressof(memory)
+    address = ctypes.c_void_p(start + -start % 16)
     library.call_kernel(
         library[f"host_kernel_{number}"],
         (ctypes.c_uint * 3)(2, 1, 1),
