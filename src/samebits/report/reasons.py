@@ -28,7 +28,8 @@ _NOT_LOADED = (126, 127)  # of the dynamic loader, and of a shell that stands fo
 _UNTRAINED = " (nothing is trained: each value that is read out is a step)"
 # torch refuses some things while a dispatch mode is on, such as tracing a module.
 _OP_HINT = (
-    "; some code does not run while every operation is recorded: leave out `--level op` to compare its steps"
+    "; if the script runs without samebits, it does not run while every operation is recorded: leave out "
+    "`--level op` to compare its steps"
 )
 _STATE_PARTS = {
     RecordedPart.STEP.value: "a step",

@@ -62,6 +62,7 @@ class StateProbe:
                 layout, infos = self._join(model.layout, own.layout, infos, own.infos)
                 digests += own.begin()
                 tensors = tensors + own.tensors
+            self._streams.settle()  # what the script queues on another stream from now on is of the next step
             owned = "" if optimizer is None else self.state.owned(optimizer, model)
         site = recorder.sites.find(calling_frame())
         recorder.state(op, site, layout, digests, tensors, owned)

@@ -16,8 +16,8 @@ class StreamProbe:
     """Notes on which devices the script has streams of its own.
 
     Digests are computed on the current stream, after all that is queued there. Work of another stream, such
-    as a copy of the weights that is made beside the training, may still go on: whether the digest is of what
-    was there before or after would be chance.
+    as a copy of the weights that is made beside the training, may still go on, or begin before the digest is
+    computed: whether that is of what was there before or after would be chance.
 
     A `torch.cuda.Stream` is noted when it is made, also one around a stream of other code (`ExternalStream`).
     A `torch.Stream` is noted when it becomes the current one: its type is written in C, and nothing sees that
