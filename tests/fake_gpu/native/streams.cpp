@@ -65,7 +65,10 @@ MarkPointer Stream::mark() {
     auto mark = std::make_shared<Mark>();
     mark->graph = captured();
     if (!mark->graph)
-        submit([mark] { mark->reach(); });
+        submit([this, mark] {
+            end_work(); /* first: who waited for the mark may ask whether the stream is idle */
+            mark->reach();
+        });
     return mark;
 }
 
@@ -90,6 +93,11 @@ void end_capture(const GraphPointer &graph) {
 bool Stream::is_idle() {
     std::lock_guard<std::mutex> lock(mutex_);
     return tasks_.empty() && !is_busy_;
+}
+
+void Stream::end_work() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    is_busy_ = false;
 }
 
 void Stream::work() {

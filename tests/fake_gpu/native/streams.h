@@ -63,6 +63,7 @@ class Stream {
 
   private:
     void work();
+    void end_work();
 
     std::mutex mutex_;
     std::condition_variable changed_;
