@@ -17,6 +17,7 @@ from collections import Counter
 from pathlib import Path
 
 import torch
+from host_kernels_support import races_in
 
 from samebits.portable import backends
 from samebits.portable.backends.cuda import CudaBackend
@@ -60,10 +61,8 @@ class HostKernels(CudaKernels):
             ctypes.c_int(self._is_reversed),
             arguments,
         )
-        if hasattr(self._library, "races_found"):
-            self._library.races_found.restype = ctypes.c_char_p
-            found = self._library.races_found().decode()
-            assert not found, f"{name}: {found}"
+        found = races_in(self._library)
+        assert not found, f"{name}: {found}"
 
 
 class BesideTheCpu:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import importlib.util
 import json
@@ -31,6 +32,14 @@ def built(folder: Path, *options: str, is_watched: bool = False) -> Path:
         if not library.exists():
             load(TESTS / "fake_gpu/build.py").build_kernels(folder, *options, is_watched=is_watched)
     return library
+
+
+def races_in(library: ctypes.CDLL) -> str:
+    """What a library that is watched has found since it was asked last; nothing if it is not watched."""
+    if not hasattr(library, "races_found"):
+        return ""
+    library.races_found.restype = ctypes.c_char_p
+    return library.races_found().decode()
 
 
 def shared_folder(tmp_path_factory) -> Path:

@@ -1,7 +1,5 @@
 #include "access.h"
 
-#include <link.h>
-#include <pthread.h>
 #include <ucontext.h>
 
 #include <cstdint>
@@ -14,10 +12,6 @@
 namespace fake {
 
 static const int ILLEGAL_ADDRESS = 700;
-
-struct Range {
-    uintptr_t start, end;
-};
 
 /* A kernel that runs on this thread. Its threads are fibers: they have one such value. */
 struct Running {
@@ -42,49 +36,13 @@ void run_checked(const Launch &launch, const std::function<void()> &kernel) {
     running = looked_at = nullptr;
 }
 
-static Range range_of(const void *start, size_t size) {
-    const auto number = reinterpret_cast<uintptr_t>(start);
-    return {number, number + size};
-}
-
-static Range own_stack() {
-    pthread_attr_t attributes;
-    void *start = nullptr;
-    size_t size = 0;
-    pthread_getattr_np(pthread_self(), &attributes);
-    pthread_attr_getstack(&attributes, &start, &size);
-    pthread_attr_destroy(&attributes);
-    return range_of(start, size);
-}
-
-struct Search {
-    uintptr_t code;
-    std::vector<Range> found;
-};
-
-static int look_for_library(dl_phdr_info *library, size_t, void *given) {
-    auto *const search = static_cast<Search *>(given);
-    std::vector<Range> segments;
-    bool has_code = false;
-    for (int i = 0; i < library->dlpi_phnum; i++)
-        if (const auto &segment = library->dlpi_phdr[i]; segment.p_type == PT_LOAD) {
-            const uintptr_t start = library->dlpi_addr + segment.p_vaddr;
-            segments.push_back({start, start + segment.p_memsz});
-            has_code |= start <= search->code && search->code < segments.back().end;
-        }
-    if (has_code)
-        search->found = segments;
-    return has_code;
-}
-
 void begin_access(const void *code, std::initializer_list<Span> spans) {
     Running *const now = running;
-    Search search{reinterpret_cast<uintptr_t>(code), {}};
-    dl_iterate_phdr(look_for_library, &search);
     for (const Span &span : spans)
-        now->known.push_back(range_of(span.start, span.size));
+        now->known.push_back(range_of(span));
     now->known.push_back(own_stack());
-    now->known.insert(now->known.end(), search.found.begin(), search.found.end());
+    const std::vector<Range> variables = segments_of(code);
+    now->known.insert(now->known.end(), variables.begin(), variables.end());
     now->last = now->known.front();
     looked_at = now;
 }
@@ -110,7 +68,7 @@ __attribute__((noinline)) static void search(Running *now, uintptr_t address, si
             return;
         }
     const Place place = place_of(reinterpret_cast<const void *>(address));
-    const Range range = range_of(place.start, place.size);
+    const Range range = range_of({place.start, place.size});
     if (place.kind == Kind::pinned || place.device == now->launch->device)
         now->known.push_back(range);
     else

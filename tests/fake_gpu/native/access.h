@@ -7,13 +7,9 @@
 #include <functional>
 
 #include "kernels.h"
+#include "ranges.h"
 
 namespace fake {
-
-struct Span {
-    const void *start;
-    size_t size;
-};
 
 /* Runs a kernel. At an access that a GPU has no address for it ends at once, and the device is broken (error 700). */
 void run_checked(const Launch &launch, const std::function<void()> &kernel);

@@ -1,8 +1,6 @@
 #include "races.h"
 
 #include <dlfcn.h>
-#include <link.h>
-#include <pthread.h>
 
 #include <array>
 #include <cstdint>
@@ -26,13 +24,10 @@ struct Byte {
 };
 
 static const uintptr_t PAGE = 4096;
-static const size_t MOST_PAGES = 16384; /* 2 GB of what is known */
+static const size_t MOST_PAGES = 16384; /* 2.7 GB of what is known, at the beginning of a launch */
 using Page = std::array<Byte, PAGE>;
 
-struct Range {
-    uintptr_t start = 0, end = 0;
-    bool has(uintptr_t address) const { return start <= address && address < end; }
-};
+using fake::Range;
 
 struct Grid {
     std::vector<Range> own, variables; /* of the library: shared memory of a fixed size */
@@ -51,46 +46,14 @@ static Grid &grid() {
     return one;
 }
 
-static Range range_of(const Span &span) {
-    const auto start = reinterpret_cast<uintptr_t>(span.start);
-    return {start, start + span.size};
-}
-
-static Range stack_of_caller() {
-    pthread_attr_t attributes;
-    void *start = nullptr;
-    size_t size = 0;
-    pthread_getattr_np(pthread_self(), &attributes);
-    pthread_attr_getstack(&attributes, &start, &size);
-    pthread_attr_destroy(&attributes);
-    return range_of({start, size});
-}
-
-static int look_for_variables(dl_phdr_info *library, size_t, void *given) {
-    auto *const found = static_cast<std::vector<Range> *>(given);
-    std::vector<Range> writable;
-    bool is_this_one = false;
-    for (int i = 0; i < library->dlpi_phnum; i++)
-        if (const auto &segment = library->dlpi_phdr[i]; segment.p_type == PT_LOAD) {
-            const uintptr_t start = library->dlpi_addr + segment.p_vaddr;
-            const Range range = {start, start + segment.p_memsz};
-            is_this_one |= range.has(reinterpret_cast<uintptr_t>(&grid));
-            if (segment.p_flags & PF_W)
-                writable.push_back(range);
-        }
-    if (is_this_one)
-        *found = writable;
-    return is_this_one;
-}
-
 void begin_launch(std::initializer_list<Span> own, Span shared) {
     Grid &g = grid();
-    g.own = {stack_of_caller()};
+    g.own = {fake::own_stack()};
     for (const Span &span : own)
-        g.own.push_back(range_of(span));
-    g.dynamic = range_of(shared);
+        g.own.push_back(fake::range_of(span));
+    g.dynamic = fake::range_of(shared);
     if (g.variables.empty())
-        dl_iterate_phdr(look_for_variables, &g.variables);
+        g.variables = fake::segments_of(&g, PF_W);
     if (g.pages.size() > MOST_PAGES) {
         g.pages.clear();
         g.last_page = nullptr;

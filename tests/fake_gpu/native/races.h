@@ -1,5 +1,5 @@
-/* Looks for races in kernels that run on the host: what racecheck, synccheck and initcheck of NVIDIA's compute-sanitizer
- * look for on a GPU, and races between thread blocks too. The kernels are compiled so that each access calls races.cpp
+/* Looks for races in kernels that run on the host: some of what racecheck, synccheck and initcheck of NVIDIA's
+ * compute-sanitizer look for on a GPU, and races between thread blocks too. The kernels are compiled so that each access calls races.cpp
  * (`WATCHED` in build.py), and the grid (host_grid.h) tells what its threads do.
  *
  * Two accesses to a byte race if one of them writes, if different threads make them, and if no barrier of their block lies
@@ -11,12 +11,11 @@
 #include <cstddef>
 #include <initializer_list>
 
+#include "ranges.h"
+
 namespace races {
 
-struct Span {
-    const void *start;
-    size_t size;
-};
+using fake::Span;
 
 /* `own`: memory that belongs to the grid, or to one thread each; `shared`: dynamic shared memory, with any contents. */
 void begin_launch(std::initializer_list<Span> own, Span shared);

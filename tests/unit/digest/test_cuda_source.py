@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
-from host_kernels_support import TESTS, load
+from host_kernels_support import TESTS, load, races_in
 
 from samebits.digest import digest_many
 from samebits.digest._definition import BLOCK, DTYPES
@@ -78,9 +78,7 @@ def run(
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in (table, first_units, all_sizes)]
     ends = [ctypes.c_void_p(array.ctypes.data) for array in (sums, out)]
     library.run(KERNELS.index(kernel), grid, int(reverse), *pointers, ctypes.c_uint64(len(rows)), *ends)
-    if hasattr(library, "races_found"):
-        library.races_found.restype = ctypes.c_char_p
-        assert library.races_found() == b""
+    assert races_in(library) == ""
     return out.tobytes()
 
 

@@ -1,7 +1,8 @@
 """Races in the kernels for a GPU, looked for without one: built for the host, each access is watched.
 
-Two threads that access a byte with no barrier between them, one of them to write; threads of a block that
-come to different barriers; shared memory that is read before it is written; a copy that nobody waited for.
+Two threads that access a byte with no barrier between them, one of them to write; threads of a block of which
+some come to a barrier and others do not; dynamic shared memory that is read before it is written; a copy that
+nobody waited for.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import shutil
 
 import pytest
-from host_kernels_support import TESTS, built, load, shared_folder, trained
+from host_kernels_support import TESTS, built, load, races_in, shared_folder, trained
 
 GOLDEN = json.loads((TESTS / "golden/portable.json").read_text())["digests"]
 TRAININGS = ("conv_autoencoder", "lstm", "gpt")
@@ -99,9 +100,7 @@ def small_kernels(tmp_path_factory):
         for name in ("host_call", "races")
     ]
     builder.link(folder / "kernels.so", objects)
-    library = ctypes.CDLL(str(folder / "kernels.so"))
-    library.races_found.restype = ctypes.c_char_p
-    return library
+    return ctypes.CDLL(str(folder / "kernels.so"))
 
 
 def found_in(library, number: int, *, is_reversed: bool) -> str:
@@ -117,7 +116,7 @@ def found_in(library, number: int, *, is_reversed: bool) -> str:
         ctypes.c_int(is_reversed),
         (ctypes.c_void_p * 1)(ctypes.addressof(address)),
     )
-    return library.races_found().decode()
+    return races_in(library)
 
 
 @pytest.mark.parametrize("is_reversed", [False, True], ids=["forwards", "backwards"])
